@@ -4,13 +4,10 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
-use kube::{
-    Config,
-    config::{KubeConfigOptions, Kubeconfig},
-};
+use kube::{Config, config::KubeConfigOptions};
 use shared::{
     api::convert::NamespaceDenyList,
-    api_client::api_client,
+    api_client::{api_client, kubeconfig},
     identity::{Identity, Role},
     model::{ClusterId, advice},
     process::{
@@ -114,12 +111,11 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
 }
 
 /// The way to the member cluster's API: by kubeconfig, or as the pod's service account.
-pub(crate) async fn kubernetes(kubeconfig: Option<&Path>) -> anyhow::Result<Config> {
-    Ok(match kubeconfig {
+pub(crate) async fn kubernetes(path: Option<&Path>) -> anyhow::Result<Config> {
+    Ok(match path {
         None => Config::incluster().context("not in a pod, and no --kubeconfig was given")?,
         Some(path) => {
-            let read = Kubeconfig::read_from(path)
-                .with_context(|| format!("cannot read --kubeconfig {}", path.display()))?;
+            let read = kubeconfig("--kubeconfig", path)?;
             Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
                 .await
                 .with_context(|| format!("--kubeconfig {} cannot be used", path.display()))?

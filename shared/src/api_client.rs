@@ -2,13 +2,14 @@
 //! dead connections, counts, and never repeats a request: whoever asked knows when to ask again.
 
 mod deadline;
+mod no_proxy;
 mod request;
 mod served_version;
 
-use std::time::Duration;
+use std::{fs::File, path::Path, time::Duration};
 
 use anyhow::{Context, ensure};
-use http::Request;
+use http::{Request, Uri};
 use hyper_util::{
     client::legacy::{Client as HttpClient, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
@@ -16,6 +17,7 @@ use hyper_util::{
 use kube::{
     Client, Config,
     client::{Body, ConfigExt},
+    config::Kubeconfig,
 };
 use tower::{BoxError, ServiceBuilder};
 
@@ -23,6 +25,7 @@ pub use deadline::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENT_BYTES_MAX, NoAnswer, Too
 pub use request::ApiMetrics;
 pub use served_version::{KindVersion, ServedVersions};
 
+use crate::process::FileError;
 use deadline::Deadline;
 
 /// Longest wait for a TCP connection.
@@ -40,12 +43,20 @@ const UNACKNOWLEDGED_WAIT: Duration = Duration::from_secs(30);
 /// How long a connection that nobody uses is kept.
 const IDLE_CONNECTION: Duration = Duration::from_secs(90);
 
+/// Reads a kubeconfig that a person named by `flag`, which may be empty.
+pub fn kubeconfig(flag: &str, path: &Path) -> anyhow::Result<Kubeconfig> {
+    File::open(path).map_err(|error| FileError::new(flag, path, &error))?;
+    Kubeconfig::read_from(path).with_context(|| format!("{flag} {} is no kubeconfig", path.display()))
+}
+
 /// A client of the cluster that `config` names.
-pub fn api_client(config: Config, metrics: ApiMetrics) -> anyhow::Result<Client> {
+pub fn api_client(mut config: Config, metrics: ApiMetrics) -> anyhow::Result<Client> {
+    heed_no_proxy(&mut config, |name| std::env::var(name).ok());
     ensure!(
         config.proxy_url.is_none(),
-        "the API server is to be reached through a proxy ({}), which is not supported: remove proxy-url from the \
-         kubeconfig, and HTTPS_PROXY and HTTP_PROXY from the environment",
+        "the API server {} would be reached through the proxy {}, and no proxy is supported: name the server's host in \
+         NO_PROXY if HTTPS_PROXY sets the proxy, or remove proxy-url from the kubeconfig",
+        config.cluster_url,
         config.proxy_url.unwrap_or_default()
     );
     let credentials = "the credentials for the cluster cannot be used";
@@ -66,6 +77,26 @@ pub fn api_client(config: Config, metrics: ApiMetrics) -> anyhow::Result<Client>
         Deadline::new(service, metrics),
         config.default_namespace,
     ))
+}
+
+/// A proxy of the environment is for the hosts that NO_PROXY does not leave out; one of the kubeconfig is for all.
+fn heed_no_proxy(config: &mut Config, variable: impl Fn(&str) -> Option<String>) {
+    let first = |names: [&str; 2]| {
+        names
+            .into_iter()
+            .filter_map(&variable)
+            .find(|value| !value.is_empty())
+    };
+    let Some(proxy) = &config.proxy_url else { return };
+    let of_environment = first(["HTTPS_PROXY", "https_proxy"]).and_then(|proxy| proxy.parse::<Uri>().ok());
+    let no_proxy = first(["NO_PROXY", "no_proxy"]).unwrap_or_default();
+    let url = &config.cluster_url;
+    let port = url.port_u16().or(Some(443));
+    if of_environment.as_ref() == Some(proxy)
+        && no_proxy::is_direct(url.host().unwrap_or_default(), port, &no_proxy)
+    {
+        config.proxy_url = None;
+    }
 }
 
 /// Connections that notice when the other side is gone.

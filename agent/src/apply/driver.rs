@@ -209,7 +209,7 @@ pub(super) async fn read_schema(
     let fields = served_fields::read(&shared.client, &documents).await?;
     let before = lock(&shared.served).replace(fields);
     if before != Some(fields) {
-        debug!(?fields, "served fields of ServiceImport");
+        debug!("other fields of ServiceImport and ServiceExport are served than before");
         shared.mark_all();
     }
     Ok(documents)

@@ -140,9 +140,13 @@ pub fn definitions(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) 
     faults
 }
 
-/// What is wrong with what the cluster says of its id.
-pub fn property(stated: &Result<Option<String>, String>, cluster: &str) -> Check {
+/// What is wrong with what the cluster says of its id; `cluster`: the certificate's, or why it names none.
+pub fn property(stated: &Result<Option<String>, String>, cluster: Result<&str, &String>) -> Check {
     let name = "cluster-id";
+    let cluster = match cluster {
+        Ok(cluster) => cluster,
+        Err(why) => return Check::skipped(name, format!("not looked at: {why}")),
+    };
     match stated {
         Ok(None) => Check::skipped(
             name,
@@ -155,8 +159,8 @@ pub fn property(stated: &Result<Option<String>, String>, cluster: &str) -> Check
                 "the ClusterProperty {PROPERTY_CLUSTER_ID} says {stated}, and the certificate is of {cluster}"
             ),
             format!(
-                "if this is the cluster {cluster}: kubectl delete clusterproperty {PROPERTY_CLUSTER_ID}; if it is \
-                 {stated}, use the certificate of {stated} (or another kubeconfig)"
+                "use the certificate of {stated}, or the kubeconfig of {cluster}. A cluster's id does not change while it is \
+                 a member: one that is to be {cluster} leaves first"
             ),
         ),
         Err(why) => Check::unseen(

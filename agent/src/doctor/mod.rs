@@ -22,7 +22,7 @@ use shared::{
         Check, Report,
         hub::{HubSeen, hub},
         look::{self, HUBS_MAX},
-        own::{Wanted, own},
+        own::{OwnSeen, Wanted, own},
         report::EXIT_UNSEEN,
         rights::rights as judged_rights,
     },
@@ -37,6 +37,8 @@ use crate::{
 };
 use args::{DoctorArgs, LookArgs};
 
+/// The role of a certificate that names a cluster.
+const CLUSTER_ROLE: &str = "cluster";
 /// What to do about rights that are missing.
 const RIGHTS_FIX: &str =
     "apply the roles of deploy/manifests/agent, or of the chart, in the version of this agent";
@@ -65,21 +67,16 @@ pub async fn examine(args: &LookArgs) -> Report {
     let (files, credentials) = look::own(&args.tls);
     let hubs = hubs(args, credentials.as_ref()).await;
     let wanted = Wanted {
-        role: "cluster",
+        role: CLUSTER_ROLE,
         name: args.cluster_id.as_ref().map(ToString::to_string),
         issue: advice::certs_member("DIR", args.cluster_id.as_ref()),
     };
     let taken = hubs.iter().any(HubSeen::took_us);
     report.extend(own(&files, &wanted, look::now(), taken));
     report.extend(hubs.iter().flat_map(hub));
-    let own_id = files
-        .files
-        .as_ref()
-        .ok()
-        .map(|certificate| certificate.name.clone());
-    let id = own_id.or(wanted.name).unwrap_or_default();
+    let id = whose(&files, args.cluster_id.as_ref().map(ToString::to_string));
     match client(args).await {
-        Ok(client) => report.extend(cluster(args, &client, &id).await),
+        Ok(client) => report.extend(cluster(args, &client, id.as_deref()).await),
         Err(error) => report.extend([Check::unseen(
             "cluster",
             format!("{error:#}"),
@@ -87,6 +84,20 @@ pub async fn examine(args: &LookArgs) -> Report {
         )]),
     }
     report
+}
+
+/// The id of the cluster: the certificate's if it is a cluster's, else the one that was named. An error says why there is
+/// none: somebody else's certificate says nothing of a cluster.
+fn whose(files: &OwnSeen, named: Option<String>) -> Result<String, String> {
+    match (&files.files, named) {
+        (Ok(certificate), _) if certificate.role == CLUSTER_ROLE => Ok(certificate.name.clone()),
+        (_, Some(named)) => Ok(named),
+        (Ok(certificate), None) => Err(format!(
+            "--tls-cert is a certificate of the {} {}, not of a cluster",
+            certificate.role, certificate.name
+        )),
+        (Err(_), None) => Err("there is no certificate that names the cluster".to_owned()),
+    }
 }
 
 async fn hubs(args: &LookArgs, credentials: Option<&Credentials>) -> Vec<HubSeen> {
@@ -105,8 +116,8 @@ async fn client(args: &LookArgs) -> anyhow::Result<Client> {
     Ok(in_served_version(client, ServedVersions::default()))
 }
 
-/// What is wrong in the cluster whose id is `id`, and between it and others.
-async fn cluster(args: &LookArgs, client: &Client, id: &str) -> Vec<Check> {
+/// What is wrong in the cluster whose id is `id`, and between it and others; an error says why the id is not known.
+async fn cluster(args: &LookArgs, client: &Client, id: Result<&str, &String>) -> Vec<Check> {
     let namespace = own_namespace();
     let seen = match see::cluster(client, &namespace).await {
         Ok(seen) => seen,
@@ -144,12 +155,12 @@ async fn cluster(args: &LookArgs, client: &Client, id: &str) -> Vec<Check> {
     match (&seen.imported, &seen.network) {
         (Ok(imported), Ok(network)) => {
             let dialled = if within {
-                Some(see::dial(network::one_of_each(imported, id)).await)
+                Some(see::dial(network::one_of_each(imported, id.unwrap_or_default())).await)
             } else {
                 None
             };
             checks.extend(network::dialled(dialled.as_deref()));
-            checks.extend(network::ranges(network, imported, id));
+            checks.extend(network::ranges(network, imported, id.unwrap_or_default()));
         }
         (Err(why), _) | (_, Err(why)) => checks.push(Check::unseen(
             "ranges",

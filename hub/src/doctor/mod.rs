@@ -21,7 +21,7 @@ use shared::{
         rights::rights as judged_rights,
     },
     model::{Clusterset, advice},
-    process::{LogArgs, Threads, block_on, own_namespace},
+    process::{FileError, LogArgs, Threads, block_on, own_namespace},
     tls::{Credentials, install_crypto_provider},
 };
 
@@ -118,8 +118,7 @@ fn joining(args: &JoinArgs, credentials: Option<&Credentials>) -> Option<Check> 
     let (cert, key) = (args.join_cert.as_ref()?, args.join_key.as_ref()?);
     let clusterset = &credentials?.facts().identity.clusterset;
     let read = |flag: &str, path: &std::path::Path| {
-        std::fs::read_to_string(path)
-            .map_err(|error| format!("cannot read {flag} {}: {error}", path.display()))
+        std::fs::read_to_string(path).map_err(|error| FileError::new(flag, path, &error).to_string())
     };
     let validity = read("--join-cert", cert).and_then(|cert| {
         let key = read("--join-key", key)?;

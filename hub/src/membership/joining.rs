@@ -45,7 +45,7 @@ impl Joining for JoiningService {
         let joined = self.joined(request.into_inner()).await;
         if let Err(status) = &joined {
             // Anybody who reaches the port can cause this line.
-            debug!(code = ?status.code(), reason = status.message(), "nobody joined");
+            debug!(code = %status.code(), reason = status.message(), "nobody joined");
         }
         joined.map(Response::new)
     }

@@ -94,7 +94,10 @@ pub(super) fn failed(status: &Status) -> anyhow::Error {
             advice::member_list()
         ),
         Code::Unavailable => anyhow!("the hub cannot answer now: {message}; try again"),
-        Code::Unimplemented => anyhow!("this hub is of a release without this command: update it"),
+        Code::Unimplemented => anyhow!(
+            "what answers at --hub does not serve this: it may be the port at which clusters join (8444 by default); use the \
+             hub's gRPC port (8443 by default). If it is that port, the hub is of an older release: update it"
+        ),
         Code::PermissionDenied => anyhow!("the hub refuses: {message}"),
         _ => anyhow!("{message}"),
     }

@@ -27,7 +27,7 @@ use anyhow::Context;
 use kube::{Client, Config, config::KubeConfigOptions};
 use shared::{
     api::names::{CLUSTER_MANAGER, INVENTORY_NAMESPACE_PREFIX},
-    api_client::api_client,
+    api_client::{self, api_client},
     model::Clusterset,
 };
 
@@ -41,8 +41,7 @@ pub use run::ProfileWriter;
 pub async fn client(kubeconfig: Option<&Path>, metrics: &ProfileMetrics) -> anyhow::Result<Option<Client>> {
     let config = match kubeconfig {
         Some(path) => {
-            let read = kube::config::Kubeconfig::read_from(path)
-                .with_context(|| format!("--kubeconfig {} cannot be read", path.display()))?;
+            let read = api_client::kubeconfig("--kubeconfig", path)?;
             let config = Config::from_custom_kubeconfig(read, &KubeConfigOptions::default()).await;
             config.with_context(|| format!("--kubeconfig {} names no cluster to use", path.display()))?
         }

@@ -88,7 +88,8 @@ impl Sync for SyncService {
         let cluster = self.member(&peer)?;
         self.may_come(&cluster)?;
         let (outgoing, messages) = mpsc::channel(OUTGOING_MAX);
-        let span = info_span!("session", cluster = %cluster, remote = ?peer.remote);
+        let span =
+            info_span!("session", cluster = %cluster, remote = peer.remote.map(tracing::field::display));
         let introduction = request.extensions().get::<Introduction>().cloned();
         let mut stream = SessionStream::new(self.clone(), peer, cluster, request.into_inner(), outgoing);
         stream.introduction = introduction.unwrap_or_default();

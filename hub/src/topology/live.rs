@@ -8,7 +8,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::{
     Api, Client, Config,
     api::{ApiResource, DynamicObject, ListParams},
-    config::{KubeConfigOptions, Kubeconfig},
+    config::KubeConfigOptions,
     core::GroupVersionKind,
     discovery,
 };
@@ -16,7 +16,7 @@ use prometheus_client::registry::Registry;
 use serde_json::{Value, json};
 use shared::{
     api::names::CLUSTER_API_GROUP,
-    api_client::{ApiMetrics, api_client},
+    api_client::{self, ApiMetrics, api_client},
 };
 
 /// What is read of it, and whether it must be there.
@@ -101,7 +101,7 @@ async fn read_kinds(
 /// A client for the API server of a kubeconfig; of its contexts the current one unless another is named.
 pub(super) async fn client(kubeconfig: &Path, context: Option<&str>) -> anyhow::Result<Client> {
     let shown = kubeconfig.display();
-    let read = Kubeconfig::read_from(kubeconfig).with_context(|| format!("{shown} cannot be read"))?;
+    let read = api_client::kubeconfig("--kubeconfig", kubeconfig)?;
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()

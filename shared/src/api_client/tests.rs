@@ -179,3 +179,28 @@ async fn a_proxy_is_refused_with_advice() {
     let error = api_client(config, ApiMetrics::default()).err().expect("refused");
     assert!(error.to_string().contains("proxy-url"), "{error}");
 }
+
+#[test]
+fn a_proxy_of_the_environment_is_for_what_no_proxy_does_not_name() {
+    let proxied = |no_proxy: &'static str, of_kubeconfig: bool| {
+        let mut config = config("https://api.example.org:6443");
+        config.proxy_url = Some("http://proxy.example.org:3128".parse().expect("a URI"));
+        heed_no_proxy(&mut config, |name| match name {
+            "https_proxy" if !of_kubeconfig => Some("http://proxy.example.org:3128".to_owned()),
+            "NO_PROXY" => Some(no_proxy.to_owned()),
+            _ => None,
+        });
+        config
+    };
+    assert!(proxied("localhost,.example.org", false).proxy_url.is_none());
+    assert!(
+        proxied("*", true).proxy_url.is_some(),
+        "a kubeconfig's proxy-url stays"
+    );
+    let refused = api_client(proxied("localhost", false), ApiMetrics::default());
+    let told = refused.err().expect("refused").to_string();
+    assert!(
+        told.contains("https://api.example.org:6443") && told.contains("NO_PROXY"),
+        "{told}"
+    );
+}

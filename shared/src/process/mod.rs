@@ -18,6 +18,7 @@ mod runtime;
 mod shutdown;
 mod supervise;
 mod visitors;
+mod words;
 
 pub use admin::{AdminServer, router as admin_router};
 pub use backoff::Backoff;
@@ -32,3 +33,4 @@ pub use runtime::{Threads, block_on};
 pub use shutdown::{Shutdown, on_signals};
 pub use supervise::{DRAIN_TIMEOUT, Supervisor, exit_code};
 pub use visitors::HTTP_CONNECTIONS_MAX;
+pub use words::{FileError, Foreign, io_words, reason};

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{debug, error, info};
 
-use super::shutdown::Shutdown;
+use super::{shutdown::Shutdown, words::reason};
 
 /// Longest time for draining, below the thirty seconds that Kubernetes grants a pod.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
@@ -148,7 +148,7 @@ pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("Error: {error:#}");
+            eprintln!("Error: {}", reason(&error));
             ExitCode::FAILURE
         }
     }

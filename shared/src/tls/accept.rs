@@ -314,7 +314,8 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
     /// Debug only: anybody who reaches the port can cause this line. The metric shows that it happens.
     fn failed(&self, remote: Option<SocketAddr>, outcome: Handshake, error: &dyn std::fmt::Display) {
         self.metrics.handshake(outcome);
-        debug!(?remote, ?outcome, %error, "a TLS handshake failed");
+        let remote = remote.map(tracing::field::display);
+        debug!(remote, outcome = outcome.label(), %error, "a TLS handshake failed");
     }
 }
 

@@ -64,13 +64,13 @@ pub struct ClientPem {
 impl ClientFiles {
     /// Reads the files that are named. Issuers that are not to be asked are not read.
     pub fn read(&self) -> Result<ClientPem, CredentialsError> {
-        let bytes = |path: &Option<PathBuf>| path.as_deref().map(read).transpose();
+        let bytes = |flag, path: &Option<PathBuf>| path.as_deref().map(|path| read(flag, path)).transpose();
         let renewing = self.member_keys != Some(MemberKeys::Pin);
         let issuer = self.renewal_issuer.clone().filter(|_| renewing);
         Ok(ClientPem {
-            renewal_issuer: bytes(&issuer)?,
-            client_crl: bytes(&self.client_crl)?,
-            deny_keys: bytes(&self.deny_keys)?,
+            renewal_issuer: bytes("--renewal-issuer", &issuer)?,
+            client_crl: bytes("--client-crl", &self.client_crl)?,
+            deny_keys: bytes("--deny-keys", &self.deny_keys)?,
         })
     }
 }

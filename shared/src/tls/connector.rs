@@ -252,6 +252,9 @@ fn tls_reason(error: &rustls::Error) -> String {
         }
         // Ours: the text is advice already, and rustls would print it as a Rust value.
         Tls::InvalidCertificate(Bad::Other(other)) => return other.to_string(),
+        Tls::InvalidMessage(_) => {
+            "what answers does not speak TLS: is it the admin port? The hub's gRPC port is 8443 by default"
+        }
         Tls::AlertReceived(Alert::CertificateExpired) => {
             "the hub says that our certificate has expired: renew it"
         }

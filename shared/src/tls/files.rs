@@ -8,6 +8,7 @@ use std::{
 };
 
 use super::pem::{CredentialsError, Pem};
+use crate::process::FileError;
 
 /// Largest PEM file that is read, in bytes. A bundle of a hundred roots has a quarter of it.
 const PEM_BYTES_MAX: u64 = 1024 * 1024;
@@ -31,9 +32,9 @@ impl TlsFiles {
     /// Reads the three files.
     pub fn read(&self) -> Result<Pem, CredentialsError> {
         Ok(Pem {
-            cert: read(&self.cert)?,
-            key: read(&self.key)?,
-            ca: read(&self.ca)?,
+            cert: read("--tls-cert", &self.cert)?,
+            key: read("--tls-key", &self.key)?,
+            ca: read("--tls-ca", &self.ca)?,
         })
     }
 
@@ -52,11 +53,9 @@ impl TlsFiles {
     }
 }
 
-pub(super) fn read(path: &Path) -> Result<Vec<u8>, CredentialsError> {
-    let unreadable = |source: io::Error| CredentialsError::Unreadable {
-        path: path.to_owned(),
-        source,
-    };
+/// Reads the file that `flag` names.
+pub(super) fn read(flag: &str, path: &Path) -> Result<Vec<u8>, CredentialsError> {
+    let unreadable = |error: io::Error| CredentialsError::Unreadable(FileError::new(flag, path, &error));
     let file = File::open(path).map_err(unreadable)?;
     let mut bytes = Vec::new();
     let read = file.take(PEM_BYTES_MAX + 1).read_to_end(&mut bytes);

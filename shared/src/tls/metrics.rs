@@ -59,7 +59,7 @@ impl Handshake {
     ];
 
     /// The value of the label `outcome`.
-    fn label(self) -> &'static str {
+    pub(super) fn label(self) -> &'static str {
         match self {
             Self::Completed => "completed",
             Self::Refused => "refused",

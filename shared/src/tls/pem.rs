@@ -1,11 +1,9 @@
 //! The bytes of PEM files, the certificates in them, and what may be wrong with either.
 //! It reads no file and judges no certificate.
 
-use std::path::PathBuf;
-
 use rustls_pki_types::{CertificateDer, pem::PemObject};
 
-use crate::identity::IdentityError;
+use crate::{identity::IdentityError, process::FileError};
 
 /// The bytes of three PEM files, from disk or made in memory.
 #[derive(Clone, PartialEq, Eq)]
@@ -22,13 +20,8 @@ pub struct Pem {
 #[derive(Debug, thiserror::Error)]
 pub enum CredentialsError {
     /// A file cannot be read.
-    #[error("cannot read {}: {source}", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the operating system says.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(FileError),
     /// A file does not hold what it should.
     #[error("{file} holds no usable {what}: {problem}")]
     Malformed {
@@ -43,7 +36,7 @@ pub enum CredentialsError {
     #[error("--tls-cert: {0}")]
     Identity(#[from] IdentityError),
     /// The key does not belong to the certificate, or TLS refuses the pair.
-    #[error("--tls-cert and --tls-key do not fit together: {0}")]
+    #[error("{}", pair(.0))]
     Pair(rustls::Error),
     /// TLS refuses the roots.
     #[error("--tls-ca cannot be used: {0}")]
@@ -56,6 +49,15 @@ pub enum CredentialsError {
         /// Who the new certificate is for.
         new: String,
     },
+}
+
+fn pair(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::InconsistentKeys(_) => {
+            "--tls-key is not the key of the certificate in --tls-cert".to_owned()
+        }
+        other => format!("--tls-cert and --tls-key cannot be used together: {other}"),
+    }
 }
 
 /// The certificates in the file that a flag names; there is one at least.

@@ -153,7 +153,10 @@ impl ServedCertificate {
 }
 
 fn shown(files: &ServedFiles) -> Result<Shown, CredentialsError> {
-    let (cert, key) = (read(&files.cert)?, read(&files.key)?);
+    let (cert, key) = (
+        read(files.cert_flag, &files.cert)?,
+        read(files.key_flag, &files.key)?,
+    );
     let chain = certificates(files.cert_flag, &cert)?;
     let malformed = |file, what, problem: String| CredentialsError::Malformed { file, what, problem };
     let ends = match X509Certificate::from_der(&chain[0]) {

@@ -108,7 +108,7 @@ async fn accept_all<S, IO>(
                             // An error means that the server is gone, and with it any use for the connection.
                             Ok(connection) => drop(ready.send(connection).await),
                             // Debug only: anybody who reaches the port can cause this line.
-                            Err(error) => debug!(?remote, %error, "nobody joins over this connection"),
+                            Err(error) => debug!(remote = remote.map(tracing::field::display), %error, "nobody joins over this connection"),
                         }
                     });
                 }

@@ -74,12 +74,27 @@ fn what_is_served_may_be_unseen() {
 
 #[test]
 fn a_cluster_that_says_another_id_is_a_fault() {
-    assert_eq!(property(&Ok(Some("east".into())), "east").verdict.word(), "ok");
-    assert_eq!(property(&Ok(None), "east").verdict.word(), "skipped");
-    assert_eq!(property(&Err("no".into()), "east").verdict.word(), "unseen");
-    let (what, fix) = words(&property(&Ok(Some("west".into())), "east"));
+    assert_eq!(
+        property(&Ok(Some("east".into())), Ok("east")).verdict.word(),
+        "ok"
+    );
+    assert_eq!(property(&Ok(None), Ok("east")).verdict.word(), "skipped");
+    assert_eq!(property(&Err("no".into()), Ok("east")).verdict.word(), "unseen");
+    let (what, fix) = words(&property(&Ok(Some("west".into())), Ok("east")));
     assert!(what.contains("says west"), "{what}");
-    assert!(fix.contains("kubectl delete clusterproperty"), "{fix}");
+    assert!(fix.contains("use the certificate of west"), "{fix}");
+    assert!(!fix.contains("delete"), "the id is the cluster's: {fix}");
+}
+
+/// With an operator's certificate nothing is said of whose cluster it is.
+#[test]
+fn without_a_clusters_certificate_the_id_is_not_judged() {
+    let why = "--tls-cert is a certificate of the operator e2e, not of a cluster".to_owned();
+    let check = property(&Ok(Some("east".into())), Err(&why));
+    assert_eq!(
+        check,
+        Check::skipped("cluster-id", format!("not looked at: {why}"))
+    );
 }
 
 fn held(holder: &str, age: u64) -> Result<Option<LeaseSeen>, String> {

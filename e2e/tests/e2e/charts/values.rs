@@ -359,8 +359,8 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "hub",
-        &["networkPolicy.dnsPorts={}"],
-        &["/networkPolicy/dnsPorts", "minItems"],
+        &["networkPolicy.dnsPorts={0}"],
+        &["/networkPolicy/dnsPorts/0", "want 1"],
     ),
     (
         "agent",

@@ -1,5 +1,5 @@
 //! Owns: the law of words: what programs print is written for people, not as Rust writes its values.
-//! Never: judges log fields, or what tests print.
+//! Never: judges what tests print.
 
 use super::source::{self, Source};
 use anyhow::ensure;
@@ -9,6 +9,9 @@ use tributary_e2e::suite::plain_test;
 
 /// Whose messages are read.
 const PROGRAMS: [&str; 4] = ["shared/src/", "hub/src/", "agent/src/", "e2e/src/"];
+
+/// Whose log fields are read: those of the programs that people run.
+const LOGGING: [&str; 3] = ["shared/src/", "hub/src/", "agent/src/"];
 
 /// Where a value may be written as Rust does, which, and why that is as people would.
 struct Allowed {
@@ -147,6 +150,7 @@ pub(super) fn trials() -> Vec<Trial> {
     vec![
         plain_test("tidy::messages_show_no_raw_structure", messages),
         plain_test("tidy::raw_structures_in_messages_are_seen", check_sees),
+        plain_test("tidy::log_fields_show_no_raw_structure", log_fields),
     ]
 }
 
@@ -171,6 +175,47 @@ fn messages() -> anyhow::Result<()> {
         found.join("\n")
     );
     Ok(())
+}
+
+/// `?field` in a log line shows `Some(…)`, `None` and quotation marks. `%field`, or `option.map(field::display)`, does not.
+fn log_fields() -> anyhow::Result<()> {
+    let mut found = Vec::new();
+    for source in source::files(&[".rs"])? {
+        let logs = LOGGING.iter().any(|path| source.path.starts_with(path));
+        if logs && !source.is_test() {
+            found.extend(raw_fields(&source)?);
+        }
+    }
+    ensure!(
+        found.is_empty(),
+        "a log field is shown as Rust writes it; use `%field`, or `option.map(tracing::field::display)`:\n{}",
+        found.join("\n")
+    );
+    let judged = |text: &str| {
+        raw_fields(&Source {
+            path: "hub/src/run.rs".to_owned(),
+            text: text.to_owned(),
+        })
+    };
+    for bad in [
+        "    info!(?remote, \"came\");\n",
+        "    info!(name, version = ?agent.version(), \"came\");\n",
+        "            epoch = ?lease.epoch(),\n",
+    ] {
+        ensure!(judged(bad)?.len() == 1, "not seen: {bad}");
+    }
+    let good = "    let read = read(path)?;\n    pass(one?, other()?);\n    fn over<T: ?Sized>(of: &T);\n";
+    ensure!(judged(good)?.is_empty(), "seen: {good}");
+    Ok(())
+}
+
+/// The log fields of a file that are shown as Rust writes them.
+fn raw_fields(source: &Source) -> anyhow::Result<Vec<String>> {
+    let field = Regex::new(r"(?:^|[\s(,=])\?[a-z_][\w.()]*\s*[,)]")?;
+    let lines = source.code().into_iter().filter(|(_, line)| field.is_match(line));
+    Ok(lines
+        .map(|(number, line)| format!("{}:{number}: {}", source.path, line.trim()))
+        .collect())
 }
 
 /// The values that a file shows as Rust writes them, but for those that may be.

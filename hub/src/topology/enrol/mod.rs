@@ -285,7 +285,7 @@ impl Enroller {
             return Ok(());
         }
         deliverer.say(key, life, &said).await?;
-        debug!(cluster = %name(key), ?act, "written to the Cluster");
+        debug!(cluster = %name(key), "written to the Cluster");
         Ok(())
     }
 

@@ -478,7 +478,7 @@ impl<S: Server> Engine<S> {
             Err(failed) => return Err(failed.into()),
         }
         tracing::info!(
-            cluster = %name, object = %step.object, place = %step.place, action = ?step.intent, why = ?step.reasons,
+            cluster = %name, object = %step.object, place = %step.place, action = step.intent.word(), why = step.reasons.join("; "),
             "a topology is kept"
         );
         let made = requests::make(&self.server, &name.namespace, step, uid).await;

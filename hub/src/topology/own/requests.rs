@@ -69,8 +69,9 @@ pub(super) async fn say<S: Server>(
     let now = jiff::Timestamp::from_millisecond(i64::try_from(now.0).unwrap_or(0)).unwrap_or_default();
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     if let Some(condition) = news(document, said, &now)
-        && let Err(error) = server.say(&cluster.namespace, &cluster.name, &condition).await
+        && let Err(Failed::Refused(why) | Failed::Unknown(why)) =
+            server.say(&cluster.namespace, &cluster.name, &condition).await
     {
-        tracing::debug!(%cluster, ?error, "the condition of a Cluster is not written");
+        tracing::debug!(%cluster, why, "the condition of a Cluster is not written");
     }
 }

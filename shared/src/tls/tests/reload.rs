@@ -133,7 +133,7 @@ async fn files_that_cannot_be_used_leave_the_old_ones_in_force() {
             with(|pem| pem.cert.truncate(200)),
             "--tls-cert holds no usable certificate",
         ),
-        ("a foreign key", mixed, "do not fit together"),
+        ("a foreign key", mixed, "is not the key of the certificate"),
         (
             "somebody else",
             ca.issue_for(EAST),
@@ -153,7 +153,7 @@ async fn files_that_cannot_be_used_leave_the_old_ones_in_force() {
     fs::remove_file(&disk.files.key).expect("removed");
     assert!(matches!(
         reloader.check(),
-        Reload::Refused(CredentialsError::Unreadable { .. })
+        Reload::Refused(CredentialsError::Unreadable(_))
     ));
     disk.write(&ca.issue_for(HUB));
     assert!(matches!(reloader.check(), Reload::Loaded));

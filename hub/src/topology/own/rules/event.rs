@@ -152,6 +152,17 @@ pub enum Intent {
 }
 
 impl Intent {
+    /// The word that events and logs use.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Rotate => "rotate",
+            Self::Delete => "delete",
+            Self::Claim => "claim",
+        }
+    }
+
     /// What a plan does to an object.
     pub fn of(action: Action) -> Self {
         match action {
