@@ -31,7 +31,10 @@ pub(crate) enum Failure {
     /// The served schema lacks a field that we wrote.
     #[error("the served schema lacks a field: {0}")]
     Schema(String),
-    /// No answer, or one that says nothing about the request.
+    /// The API server answers that it could not: it is broken, something that it asks is away, or a range is full.
+    #[error("{0}")]
+    Failed(String),
+    /// No answer, or none of an API server.
     #[error("{0}")]
     Unavailable(String),
 }
@@ -51,8 +54,13 @@ impl Failure {
             Self::Refused { .. } => "refused",
             Self::Forbidden(_) => "forbidden",
             Self::Schema(_) => "schema",
-            Self::Unavailable(_) => "unavailable",
+            Self::Failed(_) | Self::Unavailable(_) => "unavailable",
         }
+    }
+
+    /// The API server has answered and may take another request.
+    pub(crate) fn is_answer(&self) -> bool {
+        !matches!(self, Self::Suspended | Self::Throttled(_) | Self::Unavailable(_))
     }
 
     /// Only another content or an operator's hand helps.
@@ -90,7 +98,7 @@ impl Failure {
                 })
             }
             500 if message.contains(UNDECLARED_FIELD) => Self::Schema(message),
-            code => Self::Unavailable(format!("HTTP {code}: {message}")),
+            code => Self::Failed(format!("HTTP {code}: {message}")),
         }
     }
 }

@@ -18,6 +18,7 @@ use tokio::{
 
 use super::{
     contention::Contention,
+    failing::Failing,
     lock::lock,
     metrics::ApplyMetrics,
     patience::Patience,
@@ -103,6 +104,8 @@ pub(super) struct Shared {
     pub(super) schema_changed: Notify,
     pub(super) refused_facts: Mutex<BTreeMap<ServiceKey, RefusedFacts>>,
     pub(super) refusals: Mutex<LearnedRefusals>,
+    /// Writes that fail.
+    pub(super) failing: Mutex<Failing>,
     /// What somebody else changes back again and again.
     pub(super) contention: Arc<Mutex<Contention>>,
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
@@ -132,6 +135,7 @@ impl Handle {
             schema_changed: Notify::new(),
             refused_facts: Mutex::default(),
             refusals: Mutex::default(),
+            failing: Mutex::default(),
             contention: metrics.contention.clone(),
             reports: Mutex::default(),
             taken_names: Arc::default(),
@@ -199,16 +203,25 @@ impl Handle {
 
     /// The hub does not take a fact of this cluster: the ServiceExport says so, until another fact is stated.
     pub fn fact_refused(&self, key: &FactKey, refusal: &Refusal) {
-        let service = match key {
-            FactKey::Export(service) => service,
-            FactKey::EndpointSlice(slice) => &slice.service,
-            FactKey::ClusterProperty(_) | FactKey::Health => return,
-        };
+        let Some(service) = service_of(key) else { return };
         let mut refused = lock(&self.0.refused_facts);
         let of_service = refused.entry(service.clone()).or_default();
         if of_service.insert(key.clone(), refusal.clone()).as_ref() != Some(refusal) {
             self.0.queue.mark([service.clone()]);
         }
+    }
+
+    /// The hub took facts that it had refused: no ServiceExport says any more that it did not.
+    pub fn facts_taken(&self, keys: &[FactKey]) {
+        let mut refused = lock(&self.0.refused_facts);
+        for key in keys {
+            let Some(service) = service_of(key) else { continue };
+            let facts = refused.get_mut(service);
+            if facts.is_some_and(|facts| facts.remove(key).is_some()) {
+                self.0.queue.mark([service.clone()]);
+            }
+        }
+        refused.retain(|_, facts| !facts.is_empty());
     }
 
     /// What the hub had no room for is reported again: no ServiceExport says any more that it is held back.
@@ -229,15 +242,32 @@ impl Handle {
         view::sources_held(&self.0.watches)
     }
 
-    /// Whether the kinds that [`Handle::sources_held`] reads have been listed.
-    pub fn sources_known(&self) -> bool {
+    /// Waits until the kinds that [`Handle::sources_held`] reads have been listed.
+    pub async fn sources_known(&self) {
         let watches = &self.0.watches;
-        watches.slices.is_listed() && watches.services.is_listed() && watches.imports.is_listed()
+        let kinds = [
+            watches.slices.listed(),
+            watches.services.listed(),
+            watches.imports.listed(),
+        ];
+        for mut listed in kinds {
+            // The sender lives as long as the watches do.
+            let _ = listed.wait_for(|listed| *listed).await;
+        }
     }
 
     /// Notices of services that became as desired. A slow reader misses the oldest.
     pub fn applied(&self) -> broadcast::Receiver<Applied> {
         self.0.applied.subscribe()
+    }
+}
+
+/// The service whose ServiceExport says what became of the fact.
+fn service_of(key: &FactKey) -> Option<&ServiceKey> {
+    match key {
+        FactKey::Export(service) => Some(service),
+        FactKey::EndpointSlice(slice) => Some(&slice.service),
+        FactKey::ClusterProperty(_) | FactKey::Health => None,
     }
 }
 

@@ -23,7 +23,7 @@ pub struct ApplyMetrics {
     actions: Family<ActionLabels, Counter>,
     /// Services that wait for another try.
     pub(super) delayed: Gauge,
-    /// Services whose next try only another content or an operator's hand can help.
+    /// Services whose writes are refused, or have failed for long.
     pub(super) parked: Gauge,
     /// Names that something else has.
     pub(super) strangers: Gauge,
@@ -52,7 +52,7 @@ impl ApplyMetrics {
             "Services that wait for another try",
             self.delayed.clone(),
         );
-        let parked = "Services whose next try only another content or an operator's hand can help";
+        let parked = "Services whose writes are refused, or have failed for longer than a minute";
         registry.register("parked", parked, self.parked.clone());
         let strangers = "Objects that are not Tributary's under names it needs";
         registry.register("strangers", strangers, self.strangers.clone());

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     convert::{derived, export, import, slice},
     lease::WritePermit,
-    plan::{Action, Kind, content::ImportStatus},
+    plan::{Action, Kind, content::ImportStatus, view::Unwritten},
     watch::{Kept, KeptService, Watched, Watches},
 };
 
@@ -257,10 +257,7 @@ impl Performer {
         };
         let ticket = services.begin_write();
         let left = api.patch(name, &plainly, &Patch::Merge(&removal)).await?;
-        warn!(
-            name,
-            "removed what somebody else had put into the ports of a derived Service"
-        );
+        warn!(name, "removed what somebody else had put into a derived Service");
         *version = seen::version_of(&left);
         services.written(ticket, left);
         Ok(())
@@ -404,6 +401,18 @@ impl Performer {
             kind.as_str()
         );
         self.event(service, kind.as_str(), name, "NameTaken", &text).await
+    }
+
+    /// Tells people that an object of a service can be neither written nor deleted.
+    pub(super) async fn unwritten_event(&self, service: &ServiceKey, unwritten: &Unwritten) {
+        let text = format!("Tributary {unwritten}. It goes on trying.");
+        let kind = if unwritten.kind.is_some() {
+            Kind::Import.as_str()
+        } else {
+            "ServiceExport"
+        };
+        self.event(service, kind, &service.name, "CannotWrite", &text)
+            .await;
     }
 
     /// Tells people that somebody else changes an object of ours back again and again.

@@ -17,7 +17,9 @@ use super::{
     seen::Seen,
     view,
 };
-use crate::plan::{self, Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, ServiceView, plan};
+use crate::plan::{
+    self, Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, ServiceView, plan, view::Unwritten,
+};
 
 /// Most plans in a row for one service; a longer fight with somebody else goes on later.
 const PLANS_MAX: usize = 12;
@@ -27,6 +29,8 @@ const PLANS_MAX: usize = 12;
 pub(super) enum Outcome {
     /// Everything is as it should be.
     Settled,
+    /// Nothing is known that could be done: the service is worked on again when something is.
+    Unknown,
     /// Something stands in the way: try again, not before this time has passed if one is given.
     Retry {
         /// What the API server asked for.
@@ -44,44 +48,53 @@ pub(super) enum Outcome {
 /// milliseconds.
 pub(super) async fn step(shared: &Shared, service: &ServiceKey, now: u64) -> Outcome {
     let began = lock(&shared.progress).began();
-    let (outcome, end) = work_on(shared, service).await;
+    let (outcome, end) = work_on(shared, service, now).await;
     if lock(&shared.progress).ended(service, began, end, now) {
         shared.progressed.notify_one();
     }
     outcome
 }
 
-async fn work_on(shared: &Shared, service: &ServiceKey) -> (Outcome, End) {
+async fn work_on(shared: &Shared, service: &ServiceKey, now: u64) -> (Outcome, End) {
     if !shared.watches.services.is_listed() || !shared.watches.slices.is_listed() {
-        return (Outcome::Settled, End::Open); // every plan reads both, and all is planned once they are there
+        return (Outcome::Unknown, End::Open); // every plan reads both, and all is planned once they are there
     }
     let mut wrote = false;
     let mut tried = Plan::default();
     for _ in 0..PLANS_MAX {
         let Some((view, seen, plan)) = planned(shared, service) else {
             // the served schema is not known: everything is planned once it is
-            return (Outcome::Settled, End::Open);
+            return (Outcome::Unknown, End::Open);
         };
         await_hub(shared, service, &view, &plan);
         let told = report(shared, service, &plan).await;
+        if plan.is_settled() && lock(&shared.failing).ended(service) {
+            continue; // what failed is not wanted any more: the import may say so
+        }
         if plan.is_settled() && !told {
             return (later(plan, None), End::Parked);
         }
         if plan.is_settled() {
             settled(shared, service, &view, wrote);
             let end = plan::end(&lock(&shared.desired), &view, service, &plan);
-            return (Outcome::Settled, end);
+            let outcome = if end == End::Open {
+                Outcome::Unknown
+            } else {
+                Outcome::Settled
+            };
+            return (outcome, end);
         }
-        match perform_all(shared, service, (&view, seen), &plan).await {
-            Ok(()) => wrote = true,
+        match perform_all(shared, service, (&view, seen), &plan, now).await {
+            Ok(()) => {
+                wrote = true;
+                lock(&shared.failing).ended(service);
+            }
             Err(Stuck::Learned) => {}
             Err(Stuck::Failed(failure, left)) => {
-                let end = if failure.is_lasting() {
-                    End::Parked
-                } else {
-                    End::Open
-                };
-                return (stuck(shared, service, &failure, left), end);
+                let outcome = stuck(shared, service, &failure, left);
+                let is_parked = matches!(&outcome, Outcome::Retry { parked: Some(_), .. });
+                let end = if is_parked { End::Parked } else { End::Open };
+                return (outcome, end);
             }
             Err(Stuck::Held(until, left)) => return (later(left, Some(until)), End::Parked),
         }
@@ -127,6 +140,7 @@ fn planned(shared: &Shared, service: &ServiceKey) -> Option<(ServiceView, Seen, 
         service,
     );
     let export = view.export.as_ref();
+    view.unwritten = lock(&shared.failing).of(service).cloned();
     view.hub_may_answer = export.is_some_and(|export| shared.patience.lasts(service, &export.uid));
     let plan = plan(&desired, &view, &config, service);
     Some((view, seen, plan))
@@ -167,7 +181,7 @@ fn settled(shared: &Shared, service: &ServiceKey, view: &ServiceView, wrote: boo
 }
 
 enum Stuck {
-    /// The API server refused a value that the next plan leaves out.
+    /// The next plan leaves out a value that the API server refused, or says what fails.
     Learned,
     /// With what was not done.
     Failed(Failure, Plan),
@@ -180,21 +194,24 @@ async fn perform_all(
     service: &ServiceKey,
     (view, mut seen): (&ServiceView, Seen),
     plan: &Plan,
+    now: u64,
 ) -> Result<(), Stuck> {
     let mut postponed = None;
     let mut undone = Vec::new();
-    let mut slice_missing = false;
+    let mut left_out = LeftOut::Nothing;
     let mut held = None;
     for (index, action) in plan.actions.iter().enumerate() {
         let slice = matches!(action, Action::ApplySlice { .. });
-        if slice_missing && !stands_alone(action) {
+        if !left_out.lets(action) {
             undone.push(action.clone());
             continue;
         }
-        let now = Instant::now();
-        if let Some(until) = lock(&shared.contention).held_until(service, action, now) {
+        let at = Instant::now();
+        if let Some(until) = lock(&shared.contention).held_until(service, action, at) {
             held = Some(held.map_or(until, |held: Instant| held.min(until)));
-            slice_missing |= slice;
+            if slice {
+                left_out = left_out.max(LeftOut::Slice);
+            }
             if !slice && creates(action) {
                 undone.extend_from_slice(&plan.actions[index..]);
                 break;
@@ -214,10 +231,12 @@ async fn perform_all(
                 if lock(&shared.refusals).learn(service, known_before, action, &failure) {
                     return Err(Stuck::Learned);
                 }
-                // the rest of the plan already reckons with a Service that cannot be written
-                let derived = known_before && matches!(action, Action::ApplyDerived { .. });
-                let goes_on = failure.is_lasting() && (derived || slice);
-                slice_missing |= slice;
+                if postponed.is_none() && is_news(shared, service, action, &failure, now).await {
+                    return Err(Stuck::Learned);
+                }
+                // What failed for long enough to be told is told by what is left of the plan.
+                let goes_on = failure.is_lasting() || (view.unwritten.is_some() && failure.is_answer());
+                left_out = left_out.max(LeftOut::by(action, view));
                 postponed = Some(failure);
                 if !goes_on {
                     undone.extend_from_slice(&plan.actions[index..]);
@@ -253,6 +272,83 @@ async fn performed(shared: &Shared, service: &ServiceKey, action: &Action) {
     }
 }
 
+/// People are told of a write that fails, once it has failed for long enough. True when the next plan is to say so, to an
+/// API server that answers.
+async fn is_news(
+    shared: &Shared,
+    service: &ServiceKey,
+    action: &Action,
+    failure: &Failure,
+    now: u64,
+) -> bool {
+    let news = lock(&shared.failing).failed(service, action, failure, now);
+    let Some(news) = news.filter(|_| failure.is_answer()) else {
+        return false;
+    };
+    if news.event {
+        shared.performer.unwritten_event(service, &news.what).await;
+    }
+    true
+}
+
+/// What of a plan was not done, as far as the rest of it depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum LeftOut {
+    /// Nothing that matters.
+    Nothing,
+    /// A slice.
+    Slice,
+    /// Something that all others of the import's objects build on.
+    Import,
+    /// Words on the ServiceExport.
+    Export,
+}
+
+impl LeftOut {
+    fn by(action: &Action, view: &ServiceView) -> Self {
+        match action {
+            Action::ApplySlice { .. } => Self::Slice,
+            // The rest of the plan already reckons with a Service that cannot be written.
+            Action::ApplyDerived { .. } if view.refusals.derived.is_some() || is_derived(&view.unwritten) => {
+                Self::Nothing
+            }
+            Action::ApplyImport { .. }
+            | Action::ApplyImportStatus { .. }
+            | Action::ApplyDerived { .. }
+            | Action::Delete { .. } => Self::Import,
+            Action::ApplyExportStatus { .. } | Action::ExportEvent { .. } => Self::Export,
+        }
+    }
+
+    /// Whether the action may be done all the same. Slices of which one is missing do not stand in each other's way, nor
+    /// in that of words for people; what narrows the Service behind them waits. What a cluster exports has nothing to do
+    /// with what it imports.
+    fn lets(self, action: &Action) -> bool {
+        let of_export = matches!(
+            action,
+            Action::ApplyExportStatus { .. } | Action::ExportEvent { .. }
+        );
+        match self {
+            Self::Nothing => true,
+            Self::Slice => {
+                let of_slices = matches!(
+                    action,
+                    Action::ApplySlice { .. } | Action::ApplyImportStatus { .. }
+                );
+                of_slices || of_export
+            }
+            Self::Import => of_export,
+            Self::Export => false,
+        }
+    }
+}
+
+fn is_derived(unwritten: &Option<Unwritten>) -> bool {
+    unwritten
+        .as_ref()
+        .is_some_and(|unwritten| unwritten.kind == Some(Kind::Derived))
+}
+
 /// It makes an object that others of its plan may need.
 fn creates(action: &Action) -> bool {
     match action {
@@ -266,18 +362,6 @@ fn creates(action: &Action) -> bool {
     }
 }
 
-/// Slices of which one is missing do not stand in each other's way, nor in that of words for people. What narrows
-/// the Service behind them waits.
-fn stands_alone(action: &Action) -> bool {
-    match action {
-        Action::ApplySlice { .. }
-        | Action::ApplyImportStatus { .. }
-        | Action::ApplyExportStatus { .. }
-        | Action::ExportEvent { .. } => true,
-        Action::ApplyImport { .. } | Action::ApplyDerived { .. } | Action::Delete { .. } => false,
-    }
-}
-
 fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -> Outcome {
     if let Failure::Schema(_) = failure {
         shared.schema_changed.notify_one();
@@ -287,7 +371,9 @@ fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -
         _ => None,
     };
     debug!(%service, %failure, "trying again");
-    let parked = failure.is_lasting().then(|| failure.to_string().into());
+    let told = lock(&shared.failing).of(service).map(ToString::to_string);
+    let parked = told.or_else(|| failure.is_lasting().then(|| failure.to_string()));
+    let parked = parked.map(Into::into);
     Outcome::Retry {
         after,
         held_until: None,

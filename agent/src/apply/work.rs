@@ -119,11 +119,13 @@ impl Work {
             left,
         } = outcome
         else {
-            let before = self.failing.remove(&service);
             if again {
-                self.waiting.push(service);
+                self.waiting.push(service.clone());
             }
-            return before?.parked.map(|_| News::Recovered);
+            if let Outcome::Unknown = outcome {
+                return None; // what stood in its way may still do
+            }
+            return self.failing.remove(&service)?.parked.map(|_| News::Recovered);
         };
         let failing = self.failing.entry(service.clone()).or_insert_with(|| Failing {
             backoff: Backoff::new(RETRY_FIRST, RETRY_LONGEST),
@@ -307,6 +309,11 @@ mod tests {
         assert_eq!(done(busy), None);
         assert_eq!(done(refused("a", None)), None);
         assert_eq!(done(refused("b", None)), parked("b"));
+        assert_eq!(
+            done(Outcome::Unknown),
+            None,
+            "nobody knows whether it is as desired"
+        );
         assert_eq!(done(Outcome::Settled), Some(News::Recovered));
         assert_eq!(done(Outcome::Settled), None);
     }

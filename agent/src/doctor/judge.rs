@@ -20,6 +20,8 @@ const LEASE_GRACE: Duration = Duration::from_secs(30);
 
 /// Exports and imports that are named as unusable, at most.
 const UNUSABLE_NAMED_MAX: usize = 5;
+/// Most imports that are named beside the first one.
+const IMPORTS_NAMED_MAX: usize = 5;
 
 /// A kind that an agent needs, and the versions that it speaks.
 struct Needed {
@@ -42,7 +44,7 @@ const NEEDED: [Needed; 3] = [
     Needed {
         group: ABOUT_GROUP,
         plural: "clusterproperties",
-        versions: &["v1beta1"],
+        versions: &["v1beta1", "v1alpha1"],
     },
 ];
 
@@ -68,6 +70,17 @@ pub enum CorefileSeen {
     Unread(String),
     /// What it says.
     Text(String),
+}
+
+/// A ServiceImport whose condition Ready is False.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotReady {
+    /// `NAMESPACE/NAME`.
+    pub import: String,
+    /// The condition's reason.
+    pub reason: String,
+    /// The condition's message.
+    pub message: String,
 }
 
 /// A name of the clusterset, as it was asked for.
@@ -200,6 +213,43 @@ pub fn unusable(seen: &Result<Vec<String>, String>) -> Check {
             "see that this account may list serviceexports and serviceimports",
         ),
     }
+}
+
+/// The reason of an import that no port is exported for: nothing is wrong in this cluster.
+const REASON_NO_PORTS: &str = "NoPorts";
+
+/// What is wrong with imports: writes that the API server refuses, or that have failed for longer than a minute.
+pub fn imports(seen: &Result<Vec<NotReady>, String>) -> Check {
+    let name = "imports";
+    let all = match seen {
+        Ok(all) => all,
+        Err(why) => {
+            return Check::unseen(name, why.clone(), "see that this account may list serviceimports");
+        }
+    };
+    let wrong: Vec<&NotReady> = all.iter().filter(|one| one.reason != REASON_NO_PORTS).collect();
+    let Some(first) = wrong.first() else {
+        return Check::fine(name, "no ServiceImport says that it is not ready");
+    };
+    let more: Vec<&str> = wrong
+        .iter()
+        .skip(1)
+        .take(IMPORTS_NAMED_MAX)
+        .map(|one| &*one.import)
+        .collect();
+    let others = match wrong.len() - 1 {
+        0 => String::new(),
+        others => format!("; {others} more are not ready: {}", more.join(", ")),
+    };
+    Check::fault(
+        name,
+        format!(
+            "{} is not ready ({}): {}{others}",
+            first.import, first.reason, first.message
+        ),
+        "do what the message says: a quota, an admission policy or webhook, or a full range of addresses stands in the way; \
+         the agent goes on trying",
+    )
 }
 
 /// What is wrong with the agent's Lease; `agents` are the Leases of the agents that run.

@@ -31,7 +31,7 @@ use tokio::{
 };
 
 use super::{
-    judge::{CorefileSeen, LeaseSeen, NameSeen},
+    judge::{CorefileSeen, LeaseSeen, NameSeen, NotReady},
     network::{Dialled, Imported, OwnNetwork},
     rights::NEEDED,
 };
@@ -46,6 +46,8 @@ pub(super) const OBJECTS_MAX: u32 = 500;
 const DIAL_WAIT: Duration = Duration::from_secs(2);
 /// Most endpoints that are dialled: one of a source, all at once.
 const DIALLED_MAX: usize = 64;
+/// The condition of a ServiceImport.
+const READY: &str = "Ready";
 /// How long a Lease holds that does not say it.
 const LEASE_DEFAULT: Duration = Duration::from_secs(15);
 
@@ -62,6 +64,7 @@ pub(super) struct ClusterSeen {
     pub(super) network: Result<OwnNetwork, String>,
     /// Exports and imports that the agent cannot take as they are, and why.
     pub(super) unusable: Result<Vec<String>, String>,
+    pub(super) not_ready: Result<Vec<NotReady>, String>,
 }
 
 /// Looks at a cluster; the agent's Leases are in `namespace`. Of one that does not answer nothing more is asked.
@@ -72,7 +75,7 @@ pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterS
         .flat_map(|rights| rights.each((names::TRIBUTARY_NAMESPACE, namespace)))
         .collect();
     let groups = [names::MULTICLUSTER_GROUP, names::ABOUT_GROUP];
-    let (served, rights, property, (lease, agents), corefile, imported, network, unusable) = tokio::join!(
+    let (served, rights, property, (lease, agents), corefile, imported, network, unusable, not_ready) = tokio::join!(
         served(client, &groups),
         shared::doctor::ask::rights(client, needed),
         property(client),
@@ -81,6 +84,7 @@ pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterS
         imported(client),
         network(client),
         unusable(client),
+        not_ready(client),
     );
     Ok(ClusterSeen {
         version: Ok(version.git_version),
@@ -93,6 +97,7 @@ pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterS
         imported,
         network,
         unusable,
+        not_ready,
     })
 }
 
@@ -121,6 +126,24 @@ where
         }
     });
     Ok(told.collect())
+}
+
+/// ServiceImports that an agent says cannot be used here as they should.
+async fn not_ready(client: &Client) -> Result<Vec<NotReady>, String> {
+    let imports: Api<ServiceImport> = Api::all(client.clone());
+    let found = within(imports.list(&ListParams::default().limit(OBJECTS_MAX))).await?;
+    let said = found.items.iter().filter_map(|import| {
+        let conditions = &import.status.as_ref()?.conditions;
+        let ready = conditions
+            .iter()
+            .find(|one| one.type_ == READY && one.status == "False")?;
+        Some(NotReady {
+            import: named(import),
+            reason: ready.reason.clone(),
+            message: ready.message.clone(),
+        })
+    });
+    Ok(said.collect())
 }
 
 async fn property(client: &Client) -> Result<Option<String>, String> {

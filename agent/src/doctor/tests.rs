@@ -25,6 +25,7 @@ enum Planted {
     NoZone,
     Overlap,
     DeadEndpoint,
+    NotReady,
 }
 
 const COREFILE: &str = ".:53 {\n    kubernetes cluster.local clusterset.local in-addr.arpa ip6.arpa {\n        \
@@ -149,11 +150,21 @@ fn answer(asked: &Asked, planted: Planted, port: u16) -> (u16, Value) {
         ),
         "/api/v1/services" | "/apis/discovery.k8s.io/v1/endpointslices" => list("List", json!([])),
         // Somebody has put a key where none belongs.
-        "/apis/multicluster.x-k8s.io/v1beta1/serviceimports" => list(
-            "ServiceImportList",
-            json!([{
-            "metadata": {"name": "cart", "namespace": "shop", "annotations": {"note": KEY_LINE}}, "spec": {"type": "Headless", "ports": []}}]),
-        ),
+        "/apis/multicluster.x-k8s.io/v1beta1/serviceimports" => {
+            let ready = if planted == Planted::NotReady {
+                "False"
+            } else {
+                "True"
+            };
+            let condition = json!({"type": "Ready", "status": ready, "reason": "Pending", "message": "range is full",
+                "lastTransitionTime": "2026-01-01T00:00:00Z"});
+            list(
+                "ServiceImportList",
+                json!([{
+                "metadata": {"name": "cart", "namespace": "shop", "annotations": {"note": KEY_LINE}},
+                "spec": {"type": "Headless", "ports": []}, "status": {"clusters": [], "conditions": [condition]}}]),
+            )
+        }
         _ => (
             404,
             json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404,
@@ -238,6 +249,11 @@ async fn planted_faults_are_found_and_nothing_else() {
         (Planted::NoZone, "coredns-corefile", "zone clusterset.local"),
         (Planted::Overlap, "ranges", "127.0.0.10 is of this cluster's pods"),
         (Planted::DeadEndpoint, "source-endpoint", "west: 127.0.0.1:1"),
+        (
+            Planted::NotReady,
+            "imports",
+            "shop/cart is not ready (Pending): range is full",
+        ),
     ] {
         let (mut found, report) = said_of(planted).await;
         if planted == Planted::Overlap {

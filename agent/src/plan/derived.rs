@@ -87,13 +87,18 @@ fn unwanted(standing: &Standing, view: &ServiceView, name: &str) -> DerivedStep 
 /// It is to be created, with the IPs that the import had.
 fn missing(standing: &Standing, view: &ServiceView, name: &str) -> DerivedStep {
     let refusals = &view.refusals;
+    let refused = refusals.derived.as_deref().map(|words| {
+        Problem::Pending(format!(
+            "this cluster refuses the derived Service {name}: {words}"
+        ))
+    });
+    let unwritten = view
+        .unwritten
+        .as_ref()
+        .filter(|unwritten| unwritten.kind == Some(Kind::Derived));
     let mut step = DerivedStep {
         waiting: true,
-        problem: refusals.derived.as_deref().map(|words| {
-            Problem::Pending(format!(
-                "this cluster refuses the derived Service {name}: {words}"
-            ))
-        }),
+        problem: refused.or_else(|| unwritten.map(|unwritten| Problem::Pending(unwritten.to_string()))),
         ..DerivedStep::default()
     };
     let Some((family_policy, ip_families)) = families_of_new(&standing.families, refusals) else {

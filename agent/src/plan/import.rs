@@ -4,11 +4,11 @@
 use shared::model::ServiceType;
 
 use super::{
-    action::Action,
+    action::{Action, Kind},
     content::{Condition, ConditionStatus, ConditionType, ImportContent, ImportStatus},
     derived::{DerivedStep, Problem, family_of},
     target::Standing,
-    view::{ServedFields, ServiceView},
+    view::{ServedFields, ServiceView, Unwritten},
 };
 
 /// Reason of Ready: there is no port to offer. Ours.
@@ -35,11 +35,12 @@ pub(super) fn plan_import(
     let content = content(standing, derived, served);
     // A field that stands there is served, though a schema that was read too early may not say so.
     let stands = ours.is_some_and(|ours| ours.content.status.endpoint_slice_objects);
-    let status = ImportStatus {
+    let mut status = ImportStatus {
         clusters: standing.clusters.clone(),
-        ready: served.conditions.then(|| ready(derived)),
+        ready: served.conditions.then(|| ready(derived, view.unwritten.as_ref())),
         endpoint_slice_objects: served.endpoint_slice_objects || stands,
     };
+    status.endpoint_slice_objects &= !lacks_slices(view);
     let uid = ours.map(|ours| ours.uid.clone());
     let mut actions = Vec::new();
     if !ours.is_some_and(|ours| ours.intact && ours.content.content == content) {
@@ -89,8 +90,16 @@ fn content(standing: &Standing, derived: &DerivedStep, served: ServedFields) -> 
     }
 }
 
-fn ready(derived: &DerivedStep) -> Condition {
-    let (status, reason, message) = match &derived.problem {
+/// It has no slice, because none can be written.
+fn lacks_slices(view: &ServiceView) -> bool {
+    let is_slice = |unwritten: &Unwritten| unwritten.kind == Some(Kind::Slice) && !unwritten.deletes;
+    view.unwritten.as_ref().is_some_and(is_slice) && view.our_slices().next().is_none()
+}
+
+fn ready(derived: &DerivedStep, unwritten: Option<&Unwritten>) -> Condition {
+    let unwritten = unwritten.filter(|unwritten| unwritten.kind.is_some());
+    let unwritten = || unwritten.map(|unwritten| Problem::Pending(unwritten.to_string()));
+    let (status, reason, message) = match &derived.problem.clone().or_else(unwritten) {
         Some(Problem::NoPorts) => (
             ConditionStatus::False,
             REASON_NO_PORTS,

@@ -20,7 +20,7 @@ pub const POSITIONS_WAITING_MAX: usize = 64;
 pub enum End {
     /// What was sent of it stands.
     Stands,
-    /// Only other content or somebody's hand helps: it is refused, fought over, or its name is taken.
+    /// Only other content or somebody's hand helps: it is refused or fails for long, is fought over, or its name is taken.
     Parked,
     /// It is not known yet, or will be tried again.
     Open,

@@ -3,12 +3,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt,
     net::IpAddr,
 };
 
 use shared::model::{ClusterId, EndpointPort, IpFamily, ServicePort};
 
-use super::content::{Condition, DerivedContent, ImportContent, ImportStatus, SliceContent, SliceEndpoint};
+use super::{
+    action::Kind,
+    content::{Condition, DerivedContent, ImportContent, ImportStatus, SliceContent, SliceEndpoint},
+};
 
 /// What stands under a name that the agent writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -180,6 +184,33 @@ pub struct Refusals {
     pub derived: Option<Box<str>>,
 }
 
+/// A write of one of a service's objects that fails, for so long that people are told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unwritten {
+    /// The kind of the object; absent for the ServiceExport.
+    pub kind: Option<Kind>,
+    /// Its name.
+    pub name: Box<str>,
+    /// It is to be deleted.
+    pub deletes: bool,
+    /// Why it fails, in the API server's words.
+    pub words: Box<str>,
+}
+
+impl fmt::Display for Unwritten {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            name,
+            deletes,
+            words,
+        } = self;
+        let verb = if *deletes { "delete" } else { "write" };
+        let kind = kind.map_or("ServiceExport", Kind::as_str);
+        write!(formatter, "cannot {verb} the {kind} {name}: {words}")
+    }
+}
+
 impl Refusals {
     /// Whether values of policies are left out because of it.
     pub fn leave_out_values(&self) -> bool {
@@ -224,6 +255,8 @@ pub struct ServiceView {
     pub held_back: Option<Box<str>>,
     /// What the API server refused.
     pub refusals: Refusals,
+    /// The write that fails.
+    pub unwritten: Option<Unwritten>,
 }
 
 impl ServiceView {

@@ -23,6 +23,10 @@ pub enum Fault {
     TooManyRequests,
     /// 500, and nothing was done.
     InternalError,
+    /// A write other than a deletion is answered by 500, as where etcd has no room: reads and deletions pass.
+    NoSpace,
+    /// A request of this verb is answered by 500, and nothing was done.
+    VerbFails(&'static str),
     /// The answer comes late.
     Slow {
         /// By how much.
@@ -37,6 +41,8 @@ impl Fault {
         let write = matches!(verb, "create" | "update" | "patch" | "delete");
         match self {
             Self::Conflict | Self::AnswerLost => write,
+            Self::NoSpace => write && verb != "delete",
+            Self::VerbFails(failing) => verb == *failing,
             Self::Gone => matches!(verb, "list" | "watch"),
             Self::DropWatch => verb == "open watch",
             Self::SkipBookmark => verb == "bookmark",
@@ -63,7 +69,12 @@ impl Fault {
                 "TooManyRequests",
                 "injected fault: please try again later",
             )),
-            Self::InternalError => Some(Refusal::new(
+            Self::NoSpace => Some(Refusal::new(
+                500,
+                "InternalError",
+                "injected fault: etcdserver: mvcc: database space exceeded",
+            )),
+            Self::InternalError | Self::VerbFails(_) => Some(Refusal::new(
                 500,
                 "InternalError",
                 "injected fault: internal error",

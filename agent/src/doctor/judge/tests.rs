@@ -194,3 +194,20 @@ fn an_export_that_cannot_be_taken_is_a_fault_with_its_name() {
         "{fault}"
     );
 }
+
+#[test]
+fn imports_that_are_not_ready_are_named_and_those_without_ports_are_not() {
+    let not_ready = |number: usize, reason: &str| NotReady {
+        import: format!("shop/s{number}"),
+        reason: reason.to_owned(),
+        message: "range is full".to_owned(),
+    };
+    assert!(!imports(&Ok(vec![not_ready(0, "NoPorts")])).is_fault());
+    let all = (0..9).map(|number| not_ready(number, "Pending"));
+    let (what, _) = words(&imports(&Ok(all.collect())));
+    assert!(
+        what.starts_with("shop/s0 is not ready (Pending): range is full; 8 more"),
+        "{what}"
+    );
+    assert!(what.contains("shop/s5") && !what.contains("shop/s6"), "{what}");
+}

@@ -1,7 +1,10 @@
 //! The derived Service when something is in its way, and what is said of it.
 
 use super::*;
-use crate::plan::content::{Condition, ConditionStatus};
+use crate::plan::{
+    content::{Condition, ConditionStatus},
+    view::Unwritten,
+};
 
 fn listed() -> [Source; 2] {
     [source("east", true), source(OWN, true)]
@@ -192,4 +195,73 @@ fn what_names_no_source_waits_for_all_of_them() {
             "{sources:?}"
         );
     }
+}
+
+/// Writes of its objects that fail for long, or are refused: an import whose slices cannot be written is not Ready, and does
+/// not say that they are present.
+#[test]
+fn an_import_whose_slices_cannot_be_written_says_so() {
+    let desired = told(
+        &listed(),
+        both(
+            import(&[port("http", 80)], &["east"]),
+            &[slice("east", "a", "10.1.0.1")],
+        ),
+    );
+    let mut model = Model::settled(&desired);
+    assert!(model.import().status.endpoint_slice_objects);
+    let unwritten = |kind| {
+        Some(Unwritten {
+            kind,
+            name: "x".into(),
+            deletes: false,
+            words: "database space exceeded".into(),
+        })
+    };
+    model.view.unwritten = unwritten(Some(Kind::Slice));
+    model.settle(&desired);
+    let said = ready(&model);
+    assert_eq!((said.status, &*said.reason), (ConditionStatus::False, "Pending"));
+    assert_eq!(
+        &*said.message,
+        "cannot write the EndpointSlice x: database space exceeded"
+    );
+    assert!(
+        model.import().status.endpoint_slice_objects,
+        "an older one stands"
+    );
+    model.view.slices.clear();
+    let planned = plan(&desired, &model.view, &config(), &key());
+    let absent = |action: &Action| matches!(action, Action::ApplyImportStatus { status, .. } if !status.endpoint_slice_objects);
+    assert!(planned.actions.iter().any(absent), "{:?}", planned.actions);
+    model.view.unwritten = unwritten(None);
+    model.settle(&desired);
+    assert_eq!(
+        ready(&model).status,
+        ConditionStatus::True,
+        "its export is another matter"
+    );
+}
+
+/// A range of addresses is full: the import says so, instead of not being there.
+#[test]
+fn an_import_whose_service_cannot_be_made_stands_and_says_so() {
+    let desired = told(
+        &listed(),
+        both(
+            import(&[port("http", 80)], &["east"]),
+            &[slice("east", "a", "10.1.0.1")],
+        ),
+    );
+    let mut view = Model::new().view;
+    let writes_import =
+        |view: &ServiceView| words(&plan(&desired, view, &config(), &key()).actions).contains(&"import");
+    assert!(!writes_import(&view), "its Service is on its way");
+    view.unwritten = Some(Unwritten {
+        kind: Some(Kind::Derived),
+        name: "derived-x".into(),
+        deletes: false,
+        words: "range is full".into(),
+    });
+    assert!(writes_import(&view));
 }

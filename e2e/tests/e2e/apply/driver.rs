@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use agent::{
-    apply::{ApplyMetrics, Driver, DriverConfig, Handle},
+    apply::{ApplyMetrics, Driver, DriverConfig, Handle, ManualDriver},
     lease::WritePermit,
     watch::Watches,
 };
@@ -153,6 +153,34 @@ impl Agent {
         Self::start_permitted(client, namespace, deny, WritePermit::unlimited())
     }
 
+    /// One whose services are worked on by hand.
+    pub(super) fn start_by_hand(cluster: &SimCluster) -> (Self, ManualDriver) {
+        let (client, watches) = (cluster.client_named("agent"), Watches::default());
+        let (drain, config) = (
+            CancellationToken::new(),
+            DriverConfig {
+                cluster: id("north"),
+                deny: NamespaceDenyList::default(),
+                permit: WritePermit::unlimited(),
+            },
+        );
+        let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
+        let tasks = vec![tokio::spawn(watches.run(client, drain.clone()))];
+        let agent = Self { handle, drain, tasks };
+        agent.interested_in("shop");
+        (agent, ManualDriver::new(driver))
+    }
+
+    fn interested_in(&self, namespace: &str) {
+        self.handle.feed(|desired| {
+            let interest = Interest {
+                generation: 1,
+                namespaces: Namespaces::Only(BTreeSet::from([namespace.into()])),
+            };
+            (desired.interest(&interest), ())
+        });
+    }
+
     /// One that writes as long as it is permitted.
     pub(super) fn start_permitted(
         client: kube::Client,
@@ -171,14 +199,9 @@ impl Agent {
             tokio::spawn(watches.run(client, drain.clone())),
             tokio::spawn(driver.run(drain.clone())),
         ];
-        handle.feed(|desired| {
-            let interest = Interest {
-                generation: 1,
-                namespaces: Namespaces::Only(BTreeSet::from([namespace.into()])),
-            };
-            (desired.interest(&interest), ())
-        });
-        Self { handle, drain, tasks }
+        let agent = Self { handle, drain, tasks };
+        agent.interested_in(namespace);
+        agent
     }
 
     /// A whole session: snapshot, then the sources.

@@ -7,6 +7,7 @@ mod cluster;
 mod definitions;
 mod driver;
 mod exports;
+mod failing;
 mod ownership;
 mod replaced;
 mod requests;
@@ -49,6 +50,10 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "apply::a_faulty_api_server_is_outlasted",
             arrival::a_faulty_api_server_is_outlasted,
+        ),
+        sim_test(
+            "apply::what_fails_for_a_minute_is_told",
+            failing::what_fails_for_a_minute_is_told,
         ),
         sim_test(
             "apply::another_type_replaces_everything",
