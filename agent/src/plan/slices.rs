@@ -252,7 +252,9 @@ pub(super) fn plan_own(
         return;
     }
     let Own { cluster: own, denied } = own;
-    let validity = view.export.as_ref().map(|export| &export.validity);
+    // One that waits for a finalizer is gone: the hub was told so, and nobody follows what it exported.
+    let export = view.export.as_ref().filter(|export| !export.deleting);
+    let validity = export.map(|export| &export.validity);
     let mut wanted = BTreeSet::new();
     match validity {
         None | Some(Validity::Invalid { .. }) => {}
@@ -369,6 +371,11 @@ fn write(
             if same || ours.deleting || too_early || !may_update {
                 return;
             }
+            if is_of_another_family(&ours.content, &content) {
+                // The API server lets nobody change it: the plan after that makes it anew.
+                steps.delete(name, &ours.uid);
+                return;
+            }
             Some(ours.uid.clone())
         }
         None | Some(Found::Absent) if !may_create => return,
@@ -380,6 +387,10 @@ fn write(
         content,
         revision,
     });
+}
+
+fn is_of_another_family(found: &SliceContent, wanted: &SliceContent) -> bool {
+    found.address_type.is_some() && found.address_type != wanted.address_type
 }
 
 fn foreign_content(front: &Front<'_>, slice: &ImportedSlice) -> SliceContent {

@@ -1,6 +1,59 @@
 //! How a cluster gets from one desired state to the next: order of steps, drift, type flips, lost Services.
 
 use super::*;
+
+/// Another controller's finalizer keeps the ServiceExport; the hub was told that it is gone, and says so.
+#[test]
+fn an_export_that_is_being_deleted_serves_nobody_in_its_own_cluster_either() {
+    let sources = [source("west", true), source(OWN, true)];
+    let with_own = told(
+        &sources,
+        both(
+            import(&[port("http", 80)], &[OWN, "west"]),
+            &[slice("west", "b", "10.2.0.1"), slice(OWN, "cart-own", "10.9.0.1")],
+        ),
+    );
+    let mut model = Model::new();
+    model.export(&[port("http", 80)], "10.9.0.1");
+    model.settle(&with_own);
+    assert_eq!(model.slices().len(), 2);
+    model.view.export.as_mut().unwrap().deleting = true;
+    let without = told(
+        &sources,
+        both(
+            import(&[port("http", 80)], &["west"]),
+            &[slice("west", "b", "10.2.0.1")],
+        ),
+    );
+    model.settle(&without);
+    assert_eq!(model.slices(), [("west".to_owned(), "10.2.0.1".to_owned())]);
+}
+
+/// addressType is immutable: a slice of the same name in another family is another object.
+#[test]
+fn a_slice_that_comes_again_in_another_family_is_made_anew() {
+    let told_of = |slice: ImportedSlice| {
+        told(
+            &[source("east", true)],
+            both(import(&[port("http", 80)], &["east"]), &[slice]),
+        )
+    };
+    let mut model = Model::new();
+    model.settle(&told_of(slice("east", "a", "10.1.0.1")));
+    let desired = told_of(ImportedSlice {
+        address_type: IpFamily::V6,
+        ..slice("east", "a", "fd00::1")
+    });
+    let first = plan(&desired, &model.view, &config(), &key());
+    let is_changed = |action: &Action| matches!(action, Action::ApplySlice { uid: Some(_), .. });
+    assert!(
+        !first.actions.iter().any(is_changed),
+        "{:?}",
+        words(&first.actions)
+    );
+    model.settle(&desired);
+    assert_eq!(model.slices(), [("east".to_owned(), "fd00::1".to_owned())]);
+}
 use crate::plan::content::ConditionStatus;
 
 fn http_from_east(ports: &[ServicePort]) -> Vec<DesiredChange> {
