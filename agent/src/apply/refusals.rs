@@ -22,6 +22,9 @@ const REFUSED_MAX_MILLIS: u64 = 60 * 60 * 1_000;
 /// How the API server says that an IP is another Service's, still or again.
 const ALREADY_ALLOCATED: &str = "already allocated";
 
+/// Fields of a Service that API servers of Kubernetes 1.25 and later may lack, as they call them.
+const LACKED_FIELDS: [&str; 2] = [".spec.trafficDistribution", ".spec.internalTrafficPolicy"];
+
 /// What was refused so far.
 #[derive(Debug, Default)]
 pub(super) struct LearnedRefusals {
@@ -117,9 +120,14 @@ impl LearnedRefusals {
         let (words, fields) = match failure {
             Failure::Refused { message, fields } => (message, &fields[..]),
             Failure::Forbidden(message) => (message, &[][..]),
+            // An older API server has no such field: it is left out like a value that is refused.
+            Failure::Schema(message) if LACKED_FIELDS.iter().any(|field| message.contains(field)) => {
+                (message, &[][..])
+            }
             _ => return false,
         };
-        let names = |part: &str| fields.iter().any(|field| field.contains(part));
+        let lacks = |part: &str| matches!(failure, Failure::Schema(_)) && words.contains(part);
+        let names = |part: &str| lacks(part) || fields.iter().any(|field| field.contains(part));
         if names("ipFamil") {
             return self.families.insert(content.ip_families.clone());
         }
@@ -210,6 +218,30 @@ mod tests {
         ));
         assert!(learned.learn(&cart(), false, &apply("PreferMars"), &refused("spec.ipFamilies")));
         learned
+    }
+
+    /// Kubernetes 1.25 to 1.29, which the chart takes.
+    #[test]
+    fn a_field_that_the_service_of_this_cluster_lacks_is_left_out() {
+        let mut learned = LearnedRefusals::default();
+        let schema = |field: &str| {
+            Failure::Schema(format!(
+                "failed to create typed patch object (shop/derived-x; /v1, Kind=Service): {field}: field not declared in schema"
+            ))
+        };
+        assert!(!learned.learn(&cart(), false, &apply("PreferClose"), &schema(".spec.ports")));
+        assert_eq!(
+            learned.of(&cart()),
+            Refusals::default(),
+            "nothing helps but another schema"
+        );
+        let lacks = schema(".spec.trafficDistribution");
+        assert!(learned.learn(&cart(), false, &apply("PreferClose"), &lacks));
+        assert_eq!(
+            learned.of(&cart()).traffic_distribution.as_deref(),
+            Some("PreferClose")
+        );
+        assert_eq!(learned.of(&cart()).derived, None);
     }
 
     #[test]
