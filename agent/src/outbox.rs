@@ -60,6 +60,10 @@ pub struct Outbox {
     properties: Group,
     encode_removal: fn(&FactKey) -> EncodedFact,
     refusals: BTreeMap<FactKey, Refusal>,
+    /// Keys of which people were told that the hub does not take their fact.
+    told: BTreeSet<FactKey>,
+    /// The version of the hub that spoke last.
+    hub_version: Option<Box<str>>,
     connected: bool,
     /// Waiting entries in the order in which they will be sent.
     waiting: BTreeMap<u64, Entry>,
@@ -78,6 +82,8 @@ impl Outbox {
             properties: Group::default(),
             encode_removal,
             refusals: BTreeMap::new(),
+            told: BTreeSet::new(),
+            hub_version: None,
             connected: false,
             waiting: BTreeMap::new(),
             place: BTreeMap::new(),
@@ -109,6 +115,7 @@ impl Outbox {
                 let removed = self.group_mut(key.group()).facts.remove(&key).is_some();
                 if removed {
                     self.changed(key, true);
+                    self.retry_one();
                 }
                 removed
             }
@@ -129,11 +136,39 @@ impl Outbox {
 
     /// A key has another value, or none any more.
     fn changed(&mut self, key: FactKey, had_one: bool) {
-        let listed_later = self.group(key.group()).wanted;
+        // Health belongs to no listing: a cluster that cannot list its ClusterProperties is not healthy for that.
+        let listed_later = self.group(key.group()).wanted && key != FactKey::Health;
         if self.connected && !listed_later {
             self.enqueue(key);
         } else if had_one {
             self.refusals.remove(&key);
+        }
+    }
+
+    /// A fact went, so that one of those may be taken that the hub had no place for.
+    fn retry_one(&mut self) {
+        let has_no_place = |(_, refusal): &(&FactKey, &Refusal)| refusal.reason == RefusalReason::TooMany;
+        let first = self.refusals.iter().find(has_no_place);
+        if let Some(key) = first.map(|(key, _)| key.clone()) {
+            self.retry(key);
+        }
+    }
+
+    /// The fact is stated again as if it had never been refused.
+    fn retry(&mut self, key: FactKey) {
+        self.refusals.remove(&key);
+        if self.connected && !self.group(key.group()).wanted {
+            self.enqueue(key);
+        }
+    }
+
+    /// A hub of this version speaks from now on. What one of another version refused it may know.
+    pub fn hub_is(&mut self, version: &str) {
+        let before = self.hub_version.replace(version.into());
+        if before.is_some_and(|before| *before != *version) {
+            let refused = self.refusals.iter().filter(|(_, refusal)| refusal.withdraws());
+            let refused: Vec<FactKey> = refused.map(|(key, _)| key.clone()).collect();
+            refused.into_iter().for_each(|key| self.retry(key));
         }
     }
 
@@ -264,14 +299,32 @@ impl Outbox {
                 .is_some_and(|refusal| refusal.hash == fact.hash && refusal.withdraws())
         };
         match stated {
-            Some(stated) if !refused(&stated.fact) => (stated.fact.clone(), stated.changed_by.clone()),
+            // A health is only ever replaced.
+            Some(stated) if !refused(&stated.fact) || *key == FactKey::Health => {
+                (stated.fact.clone(), stated.changed_by.clone())
+            }
             _ => ((self.encode_removal)(key), None),
         }
     }
 
-    /// The hub dealt with everything up to `sequence`.
-    pub fn acknowledge(&mut self, sequence: u64) {
-        self.sent = self.sent.split_off(&(sequence + 1));
+    /// The hub dealt with everything up to `sequence`. The keys whose facts it took that it had refused before come back.
+    pub fn acknowledge(&mut self, sequence: u64) -> Vec<FactKey> {
+        let later = self.sent.split_off(&(sequence + 1));
+        let done = std::mem::replace(&mut self.sent, later);
+        let mut taken = Vec::new();
+        for (key, hash) in done.into_values().flatten() {
+            let stated = self.group(key.group()).facts.get(&key);
+            let is_present = stated.is_some_and(|stated| stated.fact.hash == hash);
+            let is_refused = self
+                .refusals
+                .get(&key)
+                .is_some_and(|refusal| refusal.hash == hash);
+            if is_present && !is_refused && self.told.remove(&key) {
+                self.refusals.remove(&key);
+                taken.push(key);
+            }
+        }
+        taken
     }
 
     /// The hub did not take one item. What it may hold of the key from before is withdrawn: a refused export
@@ -291,6 +344,7 @@ impl Outbox {
             self.enqueue(key.clone());
         }
         self.refusals.insert(key.clone(), refusal);
+        self.told.insert(key.clone());
         Some(key)
     }
 
@@ -325,195 +379,4 @@ impl Outbox {
 }
 
 #[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-    use shared::model::{Fact, ServiceKey};
-
-    use super::*;
-
-    fn key(name: &str) -> FactKey {
-        FactKey::Export(ServiceKey::new("shop", name).unwrap())
-    }
-
-    /// Facts here are told apart by their bytes alone.
-    fn fact(text: &str) -> EncodedFact {
-        let bytes = Bytes::copy_from_slice(text.as_bytes());
-        let hash = FactHash::of(&bytes);
-        EncodedFact {
-            fact: Fact::MemberLive,
-            bytes,
-            hash,
-        }
-    }
-
-    fn removal(_: &FactKey) -> EncodedFact {
-        fact("removed")
-    }
-
-    fn texts(batch: &[Observation]) -> Vec<String> {
-        let text = |observation: &Observation| match &observation.item {
-            ObservedItem::Fact(fact) => String::from_utf8(fact.bytes.to_vec()).unwrap(),
-            ObservedItem::ListingCompleted(_) => "listed".into(),
-            ObservedItem::Invalid(_) => unreachable!("agents send none"),
-        };
-        batch.iter().map(text).collect()
-    }
-
-    fn listed(facts: &[(&str, &str)]) -> Outbox {
-        let mut outbox = Outbox::new(removal);
-        for (name, text) in facts {
-            outbox.set(key(name), Some(fact(text)));
-        }
-        outbox.complete(ListingGroup::Exports);
-        outbox.begin_session();
-        outbox
-    }
-
-    #[test]
-    fn a_listing_waits_until_its_group_is_complete() {
-        let mut outbox = Outbox::new(removal);
-        outbox.set(key("a"), Some(fact("a1")));
-        outbox.begin_session();
-        assert_eq!(outbox.digest(ListingGroup::Exports), None);
-        outbox.welcome(true, false);
-        outbox.set(key("b"), Some(fact("b1")));
-        assert!(outbox.next_batch(1_000, 10).is_empty());
-        outbox.complete(ListingGroup::Exports);
-        assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["a1", "b1", "listed"]);
-    }
-
-    #[test]
-    fn only_the_latest_value_of_a_waiting_key_is_sent() {
-        let mut outbox = listed(&[("a", "a1")]);
-        outbox.welcome(false, false);
-        for text in ["a2", "a3"] {
-            outbox.set(key("a"), Some(fact(text)));
-        }
-        outbox.set(key("b"), Some(fact("b1")));
-        outbox.set(key("b"), None);
-        assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["a3", "removed"]);
-    }
-
-    #[test]
-    fn a_change_after_sending_is_sent_again_and_the_window_holds() {
-        let mut outbox = listed(&[("a", "a1"), ("b", "b1")]);
-        outbox.welcome(true, false);
-        assert_eq!(texts(&outbox.next_batch(1_000, 2)), ["a1", "b1"]);
-        outbox.set(key("a"), Some(fact("a2")));
-        assert!(outbox.next_batch(1_000, 2).is_empty());
-        outbox.acknowledge(2);
-        assert_eq!(texts(&outbox.next_batch(1_000, 2)), ["listed", "a2"]);
-    }
-
-    #[test]
-    fn a_refused_fact_is_withdrawn_and_left_out_of_the_digest() {
-        let mut outbox = listed(&[("a", "a1"), ("b", "b1")]);
-        let before = outbox.digest(ListingGroup::Exports);
-        outbox.welcome(true, false);
-        outbox.next_batch(1_000, 10);
-        let refused = Refused {
-            sequence: 1,
-            reason: RefusalReason::Invalid,
-            message: "bad".into(),
-        };
-        assert_eq!(outbox.refuse(&refused), Some(key("a")));
-        assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["removed"]);
-        assert!(outbox.refusal(&key("a")).is_some());
-        assert_ne!(outbox.digest(ListingGroup::Exports), before);
-        outbox.set(key("a"), Some(fact("a2")));
-        assert!(outbox.refusal(&key("a")).is_none());
-        assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["a2"]);
-    }
-
-    #[test]
-    fn what_the_hub_has_no_room_for_is_not_withdrawn_and_said_once_more_when_it_asks() {
-        let mut outbox = listed(&[("a", "a1"), ("b", "b1")]);
-        let before = outbox.digest(ListingGroup::Exports);
-        outbox.welcome(true, false);
-        outbox.next_batch(1_000, 10);
-        let refused = Refused {
-            sequence: 1,
-            reason: RefusalReason::NoRoom,
-            message: "full".into(),
-        };
-        assert_eq!(outbox.refuse(&refused), Some(key("a")));
-        assert!(outbox.refusal(&key("a")).is_some());
-        assert!(
-            outbox.next_batch(1_000, 10).is_empty(),
-            "what the hub holds stands"
-        );
-        assert_eq!(outbox.digest(ListingGroup::Exports), before);
-        outbox.report_again();
-        assert!(outbox.refusal(&key("a")).is_none());
-        assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["a1"]);
-        let refused = Refused {
-            sequence: 4,
-            ..refused
-        };
-        assert_eq!(outbox.refuse(&refused), Some(key("a")));
-        outbox.set(key("a"), None);
-        outbox.report_again();
-        assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["removed"]);
-        // The next session compares or lists: nothing is held back by it yet.
-        outbox.begin_session();
-        outbox.welcome(false, false);
-        assert!(outbox.refusal(&key("a")).is_none());
-    }
-
-    #[test]
-    fn a_listing_asks_anew_for_its_own_group_only() {
-        let mut outbox = listed(&[("a", "a1")]);
-        outbox.complete(ListingGroup::Properties);
-        outbox.welcome(true, false);
-        outbox.next_batch(1_000, 10);
-        let refused = Refused {
-            sequence: 1,
-            reason: RefusalReason::Invalid,
-            message: "bad".into(),
-        };
-        outbox.refuse(&refused);
-        outbox.welcome(false, true);
-        assert!(outbox.refusal(&key("a")).is_some(), "exports were not asked for");
-        outbox.welcome(true, false);
-        assert!(outbox.refusal(&key("a")).is_none(), "the hub judges anew");
-    }
-
-    #[test]
-    fn a_batch_ends_with_the_fact_that_reaches_the_bound() {
-        let mut outbox = listed(&[("a", "a1"), ("b", "b1"), ("c", "c1"), ("d", "d1")]);
-        outbox.welcome(true, false);
-        assert_eq!(texts(&outbox.next_batch(2, 10)), ["a1"]);
-        assert_eq!(texts(&outbox.next_batch(3, 10)), ["b1", "c1"]);
-        assert_eq!(texts(&outbox.next_batch(1, 10)), ["d1"]);
-    }
-
-    #[test]
-    fn it_says_what_it_knows_and_how_much_waits() {
-        let mut outbox = Outbox::new(removal);
-        outbox.set(key("a"), Some(fact("a1")));
-        assert!(!outbox.is_complete(ListingGroup::Exports));
-        outbox.complete(ListingGroup::Exports);
-        assert!(outbox.is_complete(ListingGroup::Exports) && !outbox.is_complete(ListingGroup::Properties));
-        assert_eq!(outbox.keys(ListingGroup::Exports), [key("a")].into());
-        assert!(outbox.keys(ListingGroup::Properties).is_empty());
-        outbox.begin_session();
-        outbox.welcome(true, false);
-        assert_eq!(outbox.depth(), (2, 0));
-        outbox.next_batch(1, 10);
-        assert_eq!(outbox.depth(), (1, 1));
-        outbox.next_batch(1, 10);
-        assert_eq!(outbox.depth(), (0, 2));
-    }
-
-    #[test]
-    fn a_new_session_starts_from_nothing_but_the_facts() {
-        let mut outbox = listed(&[("a", "a1")]);
-        outbox.welcome(true, false);
-        outbox.next_batch(1_000, 1);
-        outbox.end_session();
-        outbox.set(key("b"), Some(fact("b1")));
-        outbox.begin_session();
-        outbox.welcome(true, false);
-        assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["a1", "b1", "listed"]);
-    }
-}
+mod tests;

@@ -55,6 +55,8 @@ const AWAITED_MEMBERSHIP: &str =
     "a membership: this cluster's has ended. The agent's log names the command that cleans up";
 /// How long saying goodbye may take, until the hub has heard it.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
+/// Longest wait for the kinds that come from other clusters before the first session.
+const SOURCES_WAIT: Duration = Duration::from_secs(10);
 
 /// What the link counts.
 #[derive(Debug, Clone, Default)]
@@ -181,7 +183,7 @@ impl Link {
         if self.lease.ended() == Some(key) {
             self.end_membership(key).await;
         }
-        if !self.namespaces_listed(&drain).await {
+        if !self.namespaces_listed(&drain).await || !self.sources_known(&drain).await {
             return Ok(());
         }
         loop {
@@ -288,6 +290,16 @@ impl Link {
             biased;
             () = drain.cancelled() => false,
             listed = listed.wait_for(|listed| *listed) => listed.is_ok(),
+        }
+    }
+
+    /// Before the kinds are listed that come from other clusters, a Hello names too few sources as held, and the hub does
+    /// not warn of those that it does not know. A kind that cannot be listed keeps nobody from a session. False: drained.
+    async fn sources_known(&self, drain: &CancellationToken) -> bool {
+        tokio::select! {
+            biased;
+            () = drain.cancelled() => false,
+            _ = tokio::time::timeout(SOURCES_WAIT, self.apply.sources_known()) => true,
         }
     }
 
@@ -497,6 +509,7 @@ impl Stream<'_> {
         for complaint in &reaction.complaints {
             warn!("{complaint}");
         }
+        self.link.apply.facts_taken(&reaction.taken);
         for key in &reaction.refused {
             self.on_refused(key);
         }

@@ -108,6 +108,8 @@ pub struct Reaction {
     pub touched: Option<Touched>,
     /// Facts that the hub refused.
     pub refused: Vec<FactKey>,
+    /// Facts that the hub took, and had refused before.
+    pub taken: Vec<FactKey>,
     /// Nothing is held back for want of room in the hub any more.
     pub room_again: bool,
     /// Objects that were restored from a difference.
@@ -316,6 +318,7 @@ impl Session {
         match message {
             HubMessage::Welcome(welcome) => {
                 self.on_welcome(&welcome)?;
+                outbox.hub_is(&welcome.hub_version);
                 outbox.welcome(welcome.list_exports, welcome.list_properties);
                 desired.welcome(&welcome);
                 reaction.welcomed = Some(welcome);
@@ -323,7 +326,7 @@ impl Session {
             }
             HubMessage::Ping(nonce) => self.pongs.push_back(nonce),
             other if self.open.is_none() => return Err(Violation::OutOfPlace { what: name(&other) }),
-            HubMessage::Acknowledged(sequence) => outbox.acknowledge(sequence),
+            HubMessage::Acknowledged(sequence) => reaction.taken = outbox.acknowledge(sequence),
             HubMessage::Refused(refused) => reaction.refused.extend(outbox.refuse(&refused)),
             HubMessage::ReportAgain => {
                 outbox.report_again();

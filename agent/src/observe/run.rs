@@ -42,7 +42,7 @@ impl Observing {
         let watches = self.watches.clone();
         let mut exports_known = std::pin::pin!(known(&watches));
         let mut properties_listed = self.properties.listed();
-        let (mut health_known, mut exports_awaited) = (false, true);
+        let mut exports_awaited = true;
         loop {
             tokio::select! {
                 biased;
@@ -53,7 +53,6 @@ impl Observing {
                     exports_known.set(known(&watches));
                 }
                 Some(report) = reports.recv() => {
-                    health_known = true;
                     let fact = encode_fact(&Fact::HealthReported(report));
                     self.outbox().set(FactKey::Health, Some(fact));
                 }
@@ -65,8 +64,8 @@ impl Observing {
                     exports_awaited = !self.look(services);
                 }
             }
-            let complete = self.properties.is_listed() && health_known;
-            if complete && !self.outbox().is_complete(ListingGroup::Properties) {
+            // Health is a group of its own: it is stated once it is known, whatever else can be listed.
+            if self.properties.is_listed() && !self.outbox().is_complete(ListingGroup::Properties) {
                 self.outbox().complete(ListingGroup::Properties);
             }
             self.outbox_changed.send_modify(|version| *version += 1);

@@ -230,6 +230,7 @@ impl Agent {
                 .ok()
                 .map(KeyFingerprint);
         }
+        self.handle.facts_taken(&reaction.taken);
         if reaction.room_again {
             self.handle.room_again();
         }
