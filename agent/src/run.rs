@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use kube::{Config, config::KubeConfigOptions};
 use shared::{
     api::convert::NamespaceDenyList,
-    api_client::{api_client, kubeconfig},
+    api_client::{ServedVersions, api_client, in_served_version, kubeconfig},
     identity::{Identity, Role},
     model::{ClusterId, advice},
     process::{
@@ -51,7 +51,9 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
     let namespace = own_namespace();
     let hubs = match &join {
         Some(join) => {
-            let at = (&client, &*namespace);
+            // Its ClusterProperty may be of any version, and says under which id the cluster joins.
+            let served = in_served_version(client.clone(), ServedVersions::default());
+            let at = (&served, &*namespace);
             let joining = join::ensure(join, &args.join, &args.tls, at, args.cluster_id.as_ref());
             match shutdown.drain().run_until_cancelled(joining).await {
                 Some(joined) => joined?,

@@ -1,4 +1,4 @@
-//! The version in which a cluster serves ServiceExport, ServiceImport and ClusterProfile: the newest that it has and that
+//! The version in which a cluster serves ServiceExport, ServiceImport, ClusterProfile and ClusterProperty: the newest that it has and that
 //! is known. Everybody else names one version of a kind only; here a request goes where the kind is served, under the
 //! name of the version there.
 //! It never says what an older schema lacks, and changes no definition (ADR 0036).
@@ -17,10 +17,11 @@ use prometheus_client::{
 use serde_json::Value;
 use tracing::{info, warn};
 
-use crate::api::names::MULTICLUSTER_GROUP;
+use crate::api::names::{ABOUT_GROUP, MULTICLUSTER_GROUP};
 
 /// A kind that follows here.
 struct FollowedKind {
+    group: &'static str,
     plural: &'static str,
     /// As people say it.
     name: &'static str,
@@ -33,8 +34,9 @@ struct FollowedKind {
     older_lacks_fields: bool,
 }
 
-const KINDS: [FollowedKind; 3] = [
+const KINDS: [FollowedKind; 4] = [
     FollowedKind {
+        group: MULTICLUSTER_GROUP,
         plural: "serviceexports",
         name: "ServiceExport",
         named: "v1beta1",
@@ -42,6 +44,7 @@ const KINDS: [FollowedKind; 3] = [
         older_lacks_fields: true,
     },
     FollowedKind {
+        group: MULTICLUSTER_GROUP,
         plural: "serviceimports",
         name: "ServiceImport",
         named: "v1beta1",
@@ -50,10 +53,19 @@ const KINDS: [FollowedKind; 3] = [
     },
     // What is written satisfies both (ADR 0049).
     FollowedKind {
+        group: MULTICLUSTER_GROUP,
         plural: "clusterprofiles",
         name: "ClusterProfile",
         named: "v1alpha1",
         versions: ["v1alpha2", "v1alpha1"],
+        older_lacks_fields: false,
+    },
+    FollowedKind {
+        group: ABOUT_GROUP,
+        plural: "clusterproperties",
+        name: "ClusterProperty",
+        named: "v1beta1",
+        versions: ["v1beta1", "v1alpha1"],
         older_lacks_fields: false,
     },
 ];
@@ -112,7 +124,7 @@ impl ServedVersions {
         let mut unserved = None;
         for version in self.in_order(asked) {
             let kind = &KINDS[asked.kind];
-            let renamed = renamed(&parts, &body, kind.named, kind.versions[version]);
+            let renamed = renamed(&parts, &body, kind, kind.versions[version]);
             let answer = client.send(renamed).await?;
             if is_no_path(&answer) {
                 unserved.get_or_insert(answer);
@@ -169,7 +181,7 @@ impl Asked {
     fn of(method: &Method, path: &str) -> Option<Self> {
         let mut parts = path.split('/').filter(|part| !part.is_empty());
         let [root, group, version] = [parts.next()?, parts.next()?, parts.next()?];
-        if root != "apis" || group != MULTICLUSTER_GROUP {
+        if root != "apis" {
             return None;
         }
         let first = parts.next()?;
@@ -181,7 +193,7 @@ impl Asked {
         Some(Self {
             kind: KINDS
                 .iter()
-                .position(|kind| kind.plural == plural && kind.named == version)?,
+                .position(|kind| kind.group == group && kind.plural == plural && kind.named == version)?,
             begins: method == Method::GET && parts.next().is_none(),
         })
     }
@@ -194,8 +206,9 @@ fn is_no_path(answer: &Response<Body>) -> bool {
 }
 
 /// The request in another version: its path, and every `apiVersion` in its body.
-fn renamed(parts: &Parts, body: &[u8], named: &str, version: &str) -> Request<Body> {
-    let (preferred, wanted) = (api_version(named), api_version(version));
+fn renamed(parts: &Parts, body: &[u8], kind: &FollowedKind, version: &str) -> Request<Body> {
+    let api_version = |version: &str| format!("{}/{version}", kind.group);
+    let (preferred, wanted) = (api_version(kind.named), api_version(version));
     let mut parts = parts.clone();
     let mut body = body.to_vec();
     if preferred != wanted {
@@ -224,10 +237,6 @@ fn rename(json: &mut Value, from: &str, to: &str) {
         Value::Array(items) => items.iter_mut().for_each(|item| rename(item, from, to)),
         _ => {}
     }
-}
-
-fn api_version(version: &str) -> String {
-    format!("{MULTICLUSTER_GROUP}/{version}")
 }
 
 #[cfg(test)]

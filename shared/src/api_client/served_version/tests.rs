@@ -10,7 +10,10 @@ use serde_json::json;
 
 use super::*;
 use crate::{
-    api::{ServiceExport, ServiceImport, cluster_profile::ClusterProfile, names::MULTICLUSTER_API_VERSION},
+    api::{
+        ClusterProperty, ServiceExport, ServiceImport, cluster_profile::ClusterProfile,
+        names::MULTICLUSTER_API_VERSION,
+    },
     api_client::in_served_version,
 };
 
@@ -58,7 +61,7 @@ impl Server {
                 "status": "Failure"});
             (404, "application/json", status.to_string())
         } else {
-            let object = json!({"apiVersion": api_version(version), "kind": "ServiceExport",
+            let object = json!({"apiVersion": format!("{MULTICLUSTER_GROUP}/{version}"), "kind": "ServiceExport",
                 "metadata": {"name": "cart", "resourceVersion": "5"}, "items": []});
             (200, "application/json", object.to_string())
         };
@@ -195,11 +198,23 @@ async fn profiles_are_written_in_the_newest_version() {
     assert_eq!(versions.shown.get_or_create(&labels).get(), 1);
 }
 
+/// An older about-api serves ClusterProperty in v1alpha1 only, and the cluster says its id there.
+#[tokio::test]
+async fn properties_of_an_older_definition_are_found() {
+    let (server, _, client) = place();
+    let properties: Api<ClusterProperty> = Api::all(client);
+    properties.list(&ListParams::default()).await.expect("a list");
+    let wanted = ["v1beta1", "v1alpha1"]
+        .map(|version| format!("GET /apis/about.k8s.io/{version}/clusterproperties -"));
+    assert_eq!(server.taken(), wanted);
+}
+
 #[test]
 fn other_kinds_pass() {
     let of = |path| Asked::of(&Method::GET, path);
     assert_eq!(of("/apis/multicluster.x-k8s.io/v1alpha2/clusterprofiles"), None);
     assert_eq!(of("/apis/multicluster.x-k8s.io/v1alpha1/serviceexports"), None);
+    assert_eq!(of("/apis/about.k8s.io/v1beta1/serviceexports"), None);
     assert_eq!(of("/api/v1/namespaces/shop/services"), None);
     assert_eq!(of("/apis/discovery.k8s.io/v1/endpointslices"), None);
     let all = of("/apis/multicluster.x-k8s.io/v1beta1/serviceimports");
