@@ -33,7 +33,7 @@ fn flips(before: &Health, after: &Health) -> bool {
     let control_plane = |health: &Health| health.verdict.as_ref().map(|verdict| verdict.reason.is_healthy());
     let nodes = |health: &Health| {
         health.nodes.as_ref().map(|nodes| match nodes {
-            NodesHealth::NotReadable => None,
+            NodesHealth::NotReadable | NodesHealth::Starting => None,
             NodesHealth::Counted { not_ready, .. } => Some(*not_ready == 0),
         })
     };

@@ -207,6 +207,9 @@ impl HealthWatch {
         } else {
             return None;
         };
+        if nodes == NodesHealth::Starting && now.saturating_sub(self.started) < STARTING {
+            return None;
+        }
         let checks = self.judge.failed_checks();
         let health = report::health(&self.version, verdict, checks, Some(nodes));
         self.pace.due(now, health)

@@ -61,6 +61,12 @@ pub(super) fn all_nodes_healthy(
             "NodesNotReadable",
             "The agent cannot list the nodes: its ClusterRole must grant list and watch on nodes.".to_owned(),
         ),
+        (_, NodesHealth::Starting) => (
+            ConditionStatus::Unknown,
+            "Starting",
+            "The agent has just started, and some nodes are not ready: it waits for its tolerance."
+                .to_owned(),
+        ),
         (
             _,
             NodesHealth::Counted {
@@ -174,6 +180,10 @@ fn message(verdict: &ControlPlaneVerdict, failed_checks: &[Box<str>]) -> String 
         Reason::SchedulerLeaderLost => "Nobody renews the leader's Lease of the scheduler.".to_owned(),
         Reason::Starting => "The agent has started and cannot say yet.".to_owned(),
         Reason::AgentIsolated => "The agent itself had no network.".to_owned(),
+        Reason::ReasonNotKnown => {
+            "The agent is of a later release and states a reason that this hub does not know: update the hub."
+                .to_owned()
+        }
         Reason::HealthNotReadable => {
             "The agent may not ask: its ClusterRole must grant get on the nonResourceURLs /readyz and /livez."
                 .to_owned()

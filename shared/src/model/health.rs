@@ -78,11 +78,13 @@ pub enum ControlPlaneReason {
     AgentIsolated,
     /// The agent may not ask.
     HealthNotReadable,
+    /// The agent is of a later release and states a reason that this one does not know.
+    ReasonNotKnown,
 }
 
 impl ControlPlaneReason {
     /// All of them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Healthy,
         Self::HealthyNoIdentity,
         Self::ApiServersDegraded,
@@ -97,6 +99,7 @@ impl ControlPlaneReason {
         Self::Starting,
         Self::AgentIsolated,
         Self::HealthNotReadable,
+        Self::ReasonNotKnown,
     ];
 
     /// Whether the control plane is healthy because of it; `None`: nobody can say.
@@ -113,7 +116,7 @@ impl ControlPlaneReason {
             | Self::EtcdUnhealthy
             | Self::ControllerManagerLeaderLost
             | Self::SchedulerLeaderLost => Some(false),
-            Self::Starting | Self::AgentIsolated | Self::HealthNotReadable => None,
+            Self::Starting | Self::AgentIsolated | Self::HealthNotReadable | Self::ReasonNotKnown => None,
         }
     }
 
@@ -134,6 +137,7 @@ impl ControlPlaneReason {
             Self::Starting => "Starting",
             Self::AgentIsolated => "AgentIsolated",
             Self::HealthNotReadable => "HealthNotReadable",
+            Self::ReasonNotKnown => "ReasonNotKnown",
         }
     }
 }
@@ -171,6 +175,8 @@ pub enum ApiServerState {
 pub enum NodesHealth {
     /// The agent may not list them.
     NotReadable,
+    /// The agent has just started, and a node that it has not seen ready may be within its tolerance or not.
+    Starting,
     /// They are counted.
     Counted {
         /// How many there are.

@@ -102,7 +102,7 @@ fn nodes_health() -> impl Strategy<Value = NodesHealth> {
         not_ready: u32::try_from(named.len()).unwrap_or(u32::MAX),
         named: named.into_iter().collect(),
     });
-    prop_oneof![1 => Just(NodesHealth::NotReadable), 3 => counted]
+    prop_oneof![1 => Just(NodesHealth::NotReadable), 1 => Just(NodesHealth::Starting), 3 => counted]
 }
 
 /// A fact of the seven kinds that members report one by one.

@@ -35,7 +35,7 @@ pub(super) fn from_proto(health: v1::Health) -> Taken<Health> {
         kubernetes_version: health.kubernetes_version.into(),
         control_plane,
         failed_checks: health.failed_checks.into_iter().map(Box::from).collect(),
-        verdict: health.verdict.map(verdict_from_proto).transpose()?,
+        verdict: health.verdict.map(verdict_from_proto),
         nodes: health.nodes.map(nodes_from_proto),
     })
 }
@@ -49,18 +49,22 @@ fn verdict_to_proto(verdict: &ControlPlaneVerdict) -> v1::ControlPlaneVerdict {
     }
 }
 
-fn verdict_from_proto(verdict: v1::ControlPlaneVerdict) -> Taken<ControlPlaneVerdict> {
+fn verdict_from_proto(verdict: v1::ControlPlaneVerdict) -> ControlPlaneVerdict {
     let known = ControlPlaneReason::ALL.into_iter();
     let reason = known
         .into_iter()
         .find(|reason| i32::from(reason_to_proto(*reason)) == verdict.reason);
-    let servers = verdict.api_servers.into_iter().map(api_server_from_proto);
-    Ok(ControlPlaneVerdict {
-        reason: reason.ok_or_else(|| unknown_value("verdict.reason", verdict.reason))?,
+    ControlPlaneVerdict {
+        // A hub serves agents of the next release: what it does not know of their words it takes as unknown.
+        reason: reason.unwrap_or(ControlPlaneReason::ReasonNotKnown),
         api_servers_fresh: verdict.api_servers_fresh,
         api_servers_expected: verdict.api_servers_expected,
-        api_servers: servers.collect::<Taken<Vec<ApiServer>>>()?,
-    })
+        api_servers: verdict
+            .api_servers
+            .into_iter()
+            .map(api_server_from_proto)
+            .collect(),
+    }
 }
 
 fn reason_to_proto(reason: ControlPlaneReason) -> v1::ControlPlaneReason {
@@ -81,6 +85,7 @@ fn reason_to_proto(reason: ControlPlaneReason) -> v1::ControlPlaneReason {
         ControlPlaneReason::Starting => v1::ControlPlaneReason::Starting,
         ControlPlaneReason::AgentIsolated => v1::ControlPlaneReason::AgentIsolated,
         ControlPlaneReason::HealthNotReadable => v1::ControlPlaneReason::HealthNotReadable,
+        ControlPlaneReason::ReasonNotKnown => v1::ControlPlaneReason::Unspecified,
     }
 }
 
@@ -100,29 +105,34 @@ pub(super) fn api_server_to_proto(server: &ApiServer) -> v1::ApiServer {
     }
 }
 
-fn api_server_from_proto(server: v1::ApiServer) -> Taken<ApiServer> {
+fn api_server_from_proto(server: v1::ApiServer) -> ApiServer {
     let state = match v1::ApiServerState::try_from(server.state) {
-        Ok(v1::ApiServerState::ApiServerUnknown) => ApiServerState::Unknown,
         Ok(v1::ApiServerState::ApiServerFresh) => ApiServerState::Fresh,
         Ok(v1::ApiServerState::ApiServerLate) => ApiServerState::Late,
         Ok(v1::ApiServerState::ApiServerDead) => ApiServerState::Dead,
-        Ok(v1::ApiServerState::Unspecified) | Err(_) => {
-            return Err(unknown_value("verdict.apiServers.state", server.state));
+        Ok(v1::ApiServerState::ApiServerUnknown | v1::ApiServerState::Unspecified) | Err(_) => {
+            ApiServerState::Unknown
         }
     };
-    Ok(ApiServer {
+    ApiServer {
         host: server.host.into(),
         state,
         restarts: server.restarts,
         restarts_inferred: server.restarts_inferred,
         shared: server.shared,
-    })
+    }
 }
 
 fn nodes_to_proto(nodes: &NodesHealth) -> v1::NodesHealth {
     match nodes {
         NodesHealth::NotReadable => v1::NodesHealth {
             not_readable: true,
+            ..Default::default()
+        },
+        // A hub of the release before says that it is unknown.
+        NodesHealth::Starting => v1::NodesHealth {
+            not_readable: true,
+            starting: true,
             ..Default::default()
         },
         NodesHealth::Counted {
@@ -134,11 +144,15 @@ fn nodes_to_proto(nodes: &NodesHealth) -> v1::NodesHealth {
             total: *total,
             not_ready: *not_ready,
             not_ready_names: named.iter().map(ToString::to_string).collect(),
+            starting: false,
         },
     }
 }
 
 fn nodes_from_proto(nodes: v1::NodesHealth) -> NodesHealth {
+    if nodes.starting {
+        return NodesHealth::Starting;
+    }
     if nodes.not_readable {
         return NodesHealth::NotReadable;
     }
@@ -146,5 +160,31 @@ fn nodes_from_proto(nodes: v1::NodesHealth) -> NodesHealth {
         total: nodes.total,
         not_ready: nodes.not_ready,
         named: nodes.not_ready_names.into_iter().map(Box::from).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An agent of the next release judges by what this hub has no word for.
+    #[test]
+    fn words_of_a_later_release_are_taken_as_unknown() {
+        let said = v1::Health {
+            control_plane: v1::ControlPlane::Ready.into(),
+            verdict: Some(v1::ControlPlaneVerdict {
+                reason: 1_000,
+                api_servers: vec![v1::ApiServer {
+                    state: 1_000,
+                    ..Default::default()
+                }],
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let verdict = from_proto(said).expect("taken").verdict.expect("one");
+        assert_eq!(verdict.reason, ControlPlaneReason::ReasonNotKnown);
+        assert_eq!(verdict.reason.is_healthy(), None);
+        assert_eq!(verdict.api_servers[0].state, ApiServerState::Unknown);
     }
 }
