@@ -44,7 +44,7 @@ pub(crate) fn derived_of(object: &Service) -> Option<Derived> {
     let of = labels.remove(LABEL_SERVICE_NAME);
     let labelled = managed_by.is_some() && of.is_some();
     let ports = object.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
-    let intact = labelled && ports.clone().all(|port| is_ours(port, &owned));
+    let intact = labelled && ports.clone().all(|port| is_ours(port, &owned)) && is_bare(object);
     let found = found(object, |object| (content_from(object, &owned, labels), intact));
     let Found::Ours(found) = found else { return None };
     let number = |port: &KubernetesPort| {
@@ -107,6 +107,27 @@ fn content_from(object: &Service, owned: &OwnedFields<'_>, labels: Metadata) -> 
         },
         cluster_ips,
     }
+}
+
+/// Fields that a derived Service does not have, and that others can add beside ours.
+const FOREIGN_FIELDS: [&str; 3] = ["selector", "externalIPs", "publishNotReadyAddresses"];
+
+/// It sends to the slices alone, at its own address alone.
+fn is_bare(object: &Service) -> bool {
+    let Some(spec) = &object.spec else { return true };
+    let of_its_type = spec.type_.as_deref().is_none_or(|name| name == "ClusterIP");
+    of_its_type && !has_foreign_fields(object)
+}
+
+fn has_foreign_fields(object: &Service) -> bool {
+    object.spec.as_ref().is_some_and(|spec| {
+        let has_selector = spec
+            .selector
+            .as_ref()
+            .is_some_and(|selector| !selector.is_empty());
+        let has_ips = spec.external_ips.as_ref().is_some_and(|ips| !ips.is_empty());
+        has_selector || has_ips || spec.publish_not_ready_addresses == Some(true)
+    })
 }
 
 /// Whether the agent put the port there.
@@ -215,28 +236,36 @@ pub(crate) fn with_others_set_aside(body: &Value, found: &Derived) -> Option<Val
 /// Fields of a port that others can add beside ours, and that are not theirs to decide.
 const PORT_FIELDS: [&str; 2] = ["name", "appProtocol"];
 
-/// A merge patch that leaves of `written` only the ports that `body` has, called as there.
+/// A merge patch that leaves of `written` only the ports that `body` has, called as there, and none of the fields that a
+/// derived Service does not have.
 pub(crate) fn removal_of_others(body: &Value, written: &Service) -> Value {
     let ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
     let left = ports.filter_map(|port| Some(as_in_body(wanted_like(body, port)?, port)));
     let metadata = &written.metadata;
-    json!({
+    let mut removal = json!({
         "metadata": {"uid": metadata.uid, "resourceVersion": metadata.resource_version},
         "spec": {"ports": left.collect::<Vec<Value>>()},
-    })
+    });
+    if has_foreign_fields(written) {
+        for field in FOREIGN_FIELDS {
+            removal["spec"][field] = Value::Null;
+        }
+    }
+    removal
 }
 
-/// Whether `written` has a port that `body` does not have, or has one of ours with what `body` does not say: an apply
-/// leaves ports and fields of others in place.
+/// Whether `written` has a port that `body` does not have, has one of ours with what `body` does not say, or a field that a
+/// derived Service does not have: an apply leaves ports and fields of others in place.
 pub(crate) fn has_parts_of_others(body: &Value, written: &Service) -> bool {
     let mut ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());
-    ports.any(|port| match wanted_like(body, port) {
-        None => true,
-        Some(wanted) => {
-            let port = json!(port);
-            PORT_FIELDS.iter().any(|field| wanted[*field] != port[*field])
-        }
-    })
+    has_foreign_fields(written)
+        || ports.any(|port| match wanted_like(body, port) {
+            None => true,
+            Some(wanted) => {
+                let port = json!(port);
+                PORT_FIELDS.iter().any(|field| wanted[*field] != port[*field])
+            }
+        })
 }
 
 fn as_in_body(wanted: &Value, port: &KubernetesPort) -> Value {
@@ -373,6 +402,31 @@ mod tests {
             assert_eq!(found.ours().unwrap().intact, intact);
             assert_eq!(has_parts_of_others(&body, &object), !intact);
             assert_eq!(removal_of_others(&body, &object)["spec"]["ports"], json!([ours]));
+        }
+    }
+
+    /// Each of these sends traffic elsewhere than the slices say, or takes it from elsewhere.
+    #[test]
+    fn what_somebody_added_beside_our_fields_is_seen_and_removed() {
+        let cart = ServiceKey::new("shop", "cart").unwrap();
+        let body = json!({"spec": {"type": "ClusterIP", "ports": []}});
+        for (field, value, by_apply) in [
+            ("type", json!("NodePort"), true),
+            ("selector", json!({"app": "evil"}), false),
+            ("externalIPs", json!(["192.0.2.1"]), false),
+            ("publishNotReadyAddresses", json!(true), false),
+        ] {
+            let mut object = service("cart");
+            let before = derived_from(Some(&kept(&object)), &cart);
+            assert!(before.ours().unwrap().intact);
+            let mut spec = json!(object.spec);
+            spec[field] = value;
+            object.spec = serde_json::from_value(spec).unwrap();
+            let found = derived_from(Some(&kept(&object)), &cart);
+            assert!(!found.ours().unwrap().intact, "{field}");
+            assert_eq!(has_parts_of_others(&body, &object), !by_apply, "{field}");
+            let removed = removal_of_others(&body, &object)["spec"].get(field).cloned();
+            assert_eq!(removed, (!by_apply).then_some(Value::Null), "{field}");
         }
     }
 

@@ -96,6 +96,10 @@ pub async fn ensure(
     let store = Store::new(files, secret);
     let kept = store.read().await?;
     if kept.is_complete() {
+        info!(
+            "the join string is not used: this cluster has a certificate already. To join anew, delete it first: the Secret \
+             of --join-secret, or the files of --tls-cert and --tls-key"
+        );
         return store.write_files(&kept);
     }
     let cluster = match expected {
