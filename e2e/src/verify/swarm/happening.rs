@@ -99,6 +99,19 @@ pub enum Taken {
     Everything,
 }
 
+/// Which writes an API server refuses, for as long as a Lease of a source lasts and longer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RefusedWrites {
+    /// All but deletions.
+    All,
+    /// Of Leases, all but deletions.
+    Leases,
+    /// Of EndpointSlices, all but deletions.
+    Slices,
+    /// All that change an object as a whole, as renewals of Leases do.
+    Updates,
+}
+
 /// How a leader goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Going {
@@ -147,6 +160,8 @@ pub enum What {
     ForgetHistory(usize),
     /// The next requests go wrong: which way, how often.
     Errors(usize, u8, u8),
+    /// The API server refuses writes of some kind, until the next rest.
+    RefuseWrites(usize, RefusedWrites),
     /// Listings are cut off for a while.
     CutListings(usize, u8),
     /// One part of the agents makes no progress, until another one does not or everything is mended.
@@ -268,6 +283,16 @@ pub(super) fn going(draw: &mut Draw) -> Going {
         0 => Going::Ends,
         1 => Going::Killed,
         _ => Going::CutOff,
+    }
+}
+
+/// Which writes are refused.
+pub(super) fn refused_writes(draw: &mut Draw) -> RefusedWrites {
+    match draw.below(4) {
+        0 => RefusedWrites::All,
+        1 => RefusedWrites::Leases,
+        2 => RefusedWrites::Slices,
+        _ => RefusedWrites::Updates,
     }
 }
 

@@ -114,9 +114,13 @@ pub const EXPECTED: &[&str] = &[
     "sync failed",
     "taken back",
     "time passed",
+    "updates refused",
     "watch dropped",
     "watch history lost",
     "withdrawn after self-preservation",
+    "writes of Leases refused",
+    "writes of slices refused",
+    "writes refused",
 ];
 
 /// What is counted and not expected: small events share a row, so that hardly a batch of a small world has two rows to

@@ -28,6 +28,10 @@ const HAND_OVER_DRAW: u64 = 0x1ead;
 const AWAY_PERCENT: u64 = 10;
 /// What tells those draws from all others of a seed.
 const AWAY_DRAW: u64 = 0xa4a7;
+/// How often in a hundred worlds an API server refuses writes for longer than a Lease of a source lasts: drawn apart, too.
+const REFUSED_PERCENT: u64 = 10;
+/// What tells those draws from all others of a seed.
+const REFUSED_DRAW: u64 = 0x4ef0;
 /// How often in a hundred worlds that export something a member takes back most of it: drawn apart, too.
 const HELD_PERCENT: u64 = 15;
 /// What tells those draws from all others of a seed.
@@ -169,6 +173,10 @@ fn told_apart(steps: &mut Vec<Step>, seed: u64, clusters: usize, exported: &[(us
     hand_over(steps, apart(HAND_OVER_DRAW), clusters);
     away(steps, apart(AWAY_DRAW), clusters);
     held(steps, apart(HELD_DRAW), clusters, exported);
+    insert(steps, apart(REFUSED_DRAW), REFUSED_PERCENT, |draw| {
+        let site = draw.index(clusters);
+        story::writes_refused(draw, site)
+    });
     insert(steps, apart(HALF_AWAY_DRAW), HALF_AWAY_PERCENT, |draw| {
         many_lost::half_away(draw, clusters, exported)
     });

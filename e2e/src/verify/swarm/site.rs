@@ -14,12 +14,12 @@ use shared::{
 use super::{
     agent::{AGENT_NAMESPACE, Agent},
     follower::Followed,
-    happening::{AgentPart, METADATA, NAMESPACES, Named, SERVICES, Taken},
+    happening::{AgentPart, METADATA, NAMESPACES, Named, RefusedWrites, SERVICES, Taken},
     histogram::Histogram,
 };
 use crate::{
     oracle::{is_ours, owner},
-    sim::{Crd, Fault, ManualClock, SimCluster, SimConfig},
+    sim::{ALWAYS, Crd, Fault, ManualClock, SimCluster, SimConfig},
 };
 
 /// Of every endpoint: long, so that versions of a slice share more than a difference takes.
@@ -460,6 +460,18 @@ impl Site {
         }
         // The API server may refuse it, as it refuses people.
         let _ = self.cluster.apply(changed);
+    }
+
+    /// Writes are refused until faults stop.
+    pub(super) fn refuse_writes(&mut self, which: RefusedWrites, seen: &mut Histogram) {
+        let (fault, kind, word) = match which {
+            RefusedWrites::All => (Fault::NoSpace, "", "writes refused"),
+            RefusedWrites::Leases => (Fault::NoSpace, "leases", "writes of Leases refused"),
+            RefusedWrites::Slices => (Fault::NoSpace, "endpointslices", "writes of slices refused"),
+            RefusedWrites::Updates => (Fault::VerbFails("update"), "", "updates refused"),
+        };
+        seen.count(word);
+        self.cluster.faults().rate(fault, ALWAYS, kind);
     }
 
     /// The next requests go wrong.

@@ -1,9 +1,13 @@
 //! Owns: the law on Leases of sources, as somebody sees it who has nothing but the clusters' own records: nothing is
 //! removed by a Lease unless the agent that removes it has seen that Lease stand still for its whole time, look by look,
-//! and never under `retain`.
+//! and could write itself all that time; never under `retain`; and nothing of a source that its own session confirms.
 //! Never: uses the agent's own judge.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use agent::{
     expiry::upkeep::{OnHubLoss, Settings},
@@ -55,6 +59,8 @@ pub(super) struct Eyes {
     looked: Option<u64>,
     /// In which version it saw each, and since when.
     since: BTreeMap<String, (String, u64)>,
+    /// When it wrote any Lease itself, last.
+    wrote: Option<u64>,
     /// Those that stood still for a whole time once, and have not moved since.
     over: BTreeMap<String, String>,
 }
@@ -97,7 +103,7 @@ impl Eyes {
     /// The agent has looked `now`, if its listing was answered; what it then removed is judged.
     pub(super) fn look(
         &mut self,
-        (name, cluster): (&ClusterId, &SimCluster),
+        (name, cluster, confirmed): (&ClusterId, &SimCluster, &BTreeSet<ClusterId>),
         (before, entries): (&Before, &[Entry]),
         now: u64,
         guarded: &mut Guarded,
@@ -106,11 +112,13 @@ impl Eyes {
         if !entries.iter().any(listed) {
             return Ok(());
         }
-        let blind = self
-            .looked
-            .replace(now)
-            .is_some_and(|at| now - at > MISSED_LOOKS * look_every());
-        if blind {
+        let is_long_ago = |at: u64| now - at > MISSED_LOOKS * look_every();
+        let wrote = |entry: &Entry| entry.is_write() && entry.resource == "leases" && entry.code < 300;
+        if entries.iter().any(wrote) {
+            self.wrote = Some(now);
+        }
+        let could_write = self.wrote.is_some_and(|at| !is_long_ago(at));
+        if self.looked.replace(now).is_some_and(is_long_ago) || !could_write {
             self.since.clear();
         }
         self.since.retain(|name, _| before.leases.contains_key(name));
@@ -125,7 +133,7 @@ impl Eyes {
         });
         for entry in removed {
             guarded.count(Law::Still, 1);
-            self.judge(before, entry, now).map_err(|why| {
+            self.judge(before, entry, confirmed, now).map_err(|why| {
                 Law::Still.broken(format!(
                     "{} {} {}/{} in {}: {why}",
                     entry.verb, entry.resource, entry.namespace, entry.name, name
@@ -148,7 +156,13 @@ impl Eyes {
     }
 
     /// A slice goes by the Lease of its source; what is left empty by any that is over.
-    fn judge(&mut self, before: &Before, entry: &Entry, now: u64) -> Result<(), String> {
+    fn judge(
+        &mut self,
+        before: &Before,
+        entry: &Entry,
+        confirmed: &BTreeSet<ClusterId>,
+        now: u64,
+    ) -> Result<(), String> {
         if entry.resource != "endpointslices" {
             let names: Vec<String> = before.leases.keys().cloned().collect();
             let mut reasons = names.iter().map(|name| self.stood_still(before, name, now));
@@ -163,6 +177,9 @@ impl Eyes {
         let source = slice["metadata"]["labels"][LABEL_SOURCE_CLUSTER]
             .as_str()
             .unwrap_or_default();
+        if confirmed.iter().any(|confirmed| confirmed.as_str() == source) {
+            return Err(format!("the hub confirms {source} over this agent's own session"));
+        }
         self.stood_still(before, &format!("{SOURCE_LEASE_PREFIX}{source}"), now)
     }
 

@@ -3,7 +3,7 @@
 
 use super::{
     draw::Draw,
-    happening::{AgentPart, Named, Taken, WATCHES, What, going, named, taken},
+    happening::{AgentPart, Named, Taken, WATCHES, What, going, named, refused_writes, taken},
 };
 
 /// Silence after which both ends have given a session up, in milliseconds.
@@ -81,6 +81,24 @@ pub(super) fn hub_away_for_long(draw: &mut Draw, site: usize) -> Vec<What> {
             .then_some(What::MeddleWithLease(site, draw.small(u8::MAX))),
     );
     steps.extend([What::Unblock(site), What::Rounds(2)]);
+    steps
+}
+
+/// The API server of a cluster refuses writes for longer than a Lease of a source lasts, while the hub confirms all sources
+/// and its policy takes away what is lost; perhaps another agent takes over meanwhile, or nobody hears from the hub for a
+/// moment.
+pub(super) fn writes_refused(draw: &mut Draw, site: usize) -> Vec<What> {
+    let mut steps = vec![
+        What::Impatient(draw.percent(50)),
+        What::Rounds(LEASE_ROUNDS),
+        What::RefuseWrites(site, refused_writes(draw)),
+    ];
+    if draw.percent(30) {
+        steps.push(What::CrashAgent(site));
+    }
+    steps.push(What::Rounds(EXPIRY_ROUNDS));
+    steps.extend(draw.percent(30).then_some(What::Reset(site)));
+    steps.push(What::Rounds(EXPIRY_ROUNDS));
     steps
 }
 

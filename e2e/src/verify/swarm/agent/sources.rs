@@ -1,5 +1,7 @@
 //! The Leases of source clusters, as an agent of a world looks at them: by the agent's own machines, on its own clock.
 
+use std::collections::BTreeSet;
+
 use agent::{
     expiry::{ExpiryMetrics, SourceLeases},
     lease::Monotonic,
@@ -7,6 +9,7 @@ use agent::{
 use shared::{
     api::names::AGENT_MANAGER,
     identity_lease::{IdentityLease, IdentityLeaseMetrics, Replica},
+    model::ClusterId,
 };
 use tokio::runtime::Runtime;
 
@@ -52,11 +55,23 @@ impl Agent {
     /// Looks at them, renews what is to be renewed, and takes away what expired.
     pub(in crate::verify::swarm) fn look_at_sources(&mut self, runtime: &Runtime, now: u64) {
         self.looked_at_sources = Some(now);
-        self.permit.switch(self.may_write());
+        let may_write = self.may_write();
+        self.permit.switch(may_write);
+        if !may_write && self.leads() {
+            self.permit.set(Some(tokio::time::Instant::now())); // it was given, and has run out
+        }
         self.way.by_lease(true);
         // What fails is looked at again.
         let _ = runtime.block_on(self.sources.turn());
         self.way.by_lease(false);
+    }
+
+    /// The sources that a hub confirms over this agent's own session, which is open.
+    pub(in crate::verify::swarm) fn confirmed_sources(&self) -> BTreeSet<ClusterId> {
+        self.handle.read(|desired| {
+            let sources = desired.clusters_of_slices().into_iter().cloned();
+            sources.filter(|_| desired.is_confirmed()).collect()
+        })
     }
 
     /// Whether it saw any of them expire, and not move since.

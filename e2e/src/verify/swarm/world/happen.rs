@@ -59,6 +59,7 @@ impl World {
                 seen.count("watch history lost");
             }
             What::Errors(site, which, times) => self.sites[index(site)].errors(*which, *times, seen),
+            What::RefuseWrites(site, which) => self.sites[index(site)].refuse_writes(*which, seen),
             What::CutListings(site, times) => self.sites[index(site)].cuts += times,
             What::Stall(site, part) => {
                 self.sites[index(site)].stalled = Some(*part);

@@ -77,11 +77,12 @@ impl World {
             return Ok(());
         }
         let (before, asked) = (Before::of(&site.cluster), site.cluster.requests().count());
+        let confirmed = site.agents[which].confirmed_sources();
         site.agents[which].look_at_sources(&self.runtime, now);
         let entries = site.cluster.requests().since(asked);
         let mut eyes = std::mem::take(&mut site.agents[which].eyes);
         let looked = eyes.look(
-            (&site.name, &site.cluster),
+            (&site.name, &site.cluster, &confirmed),
             (&before, &entries),
             now,
             &mut self.seen.guarded,
