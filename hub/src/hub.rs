@@ -70,6 +70,8 @@ pub struct Hub {
     pub pinned: Pinned,
     /// The log's history.
     pub reader: LogReader,
+    /// The same for the positions of members that connect again, beside whoever reads history.
+    pub cursors: LogReader,
     /// Its clock.
     pub clock: Clock,
     /// The sessions that run.
@@ -132,7 +134,7 @@ impl Hub {
             Beside,
         ),
     ) -> anyhow::Result<Self> {
-        let reader = log.reader();
+        let (reader, cursors) = (log.reader(), log.cursors());
         let (state, head) = replay::replay(&reader).context("the event log cannot be replayed")?;
         tracing::info!(
             epoch = %head.epoch,
@@ -160,6 +162,7 @@ impl Hub {
             pinned: Pinned::default(),
             beside,
             reader,
+            cursors,
             clock,
             sessions,
             reports: Reports::new(clock),
@@ -182,7 +185,7 @@ impl Hub {
             clusterset: self.clusterset.clone(),
             writer: self.writer.clone(),
             view: self.view.clone(),
-            reader: self.reader.clone(),
+            cursors: self.cursors.clone(),
             clock: self.clock,
             bounds: self.bounds,
             renewals: self.renewals.clone(),

@@ -1,7 +1,7 @@
 //! A copy of a log as of one durable position, while events are appended behind it: which segments, and which of their
 //! rows. What is copied are rows as they stand; whoever takes them verifies them. It writes nothing.
 
-use std::ops::ControlFlow;
+use std::{ops::ControlFlow, sync::Arc};
 
 use shared::model::{Cursor, Epoch, Revision};
 
@@ -11,6 +11,7 @@ use super::{
     rows::{ReadRows, Volume},
     segment::Segment,
     segment_name::SegmentName,
+    segments::Segments,
 };
 
 /// What a copy consists of.
@@ -42,7 +43,11 @@ pub struct BackupPage {
 
 impl SegmentPlan {
     /// A segment as it belongs to a copy up to `up_to`; none if it was begun behind that.
-    pub(super) fn of<V: Volume>(segment: &Segment<V>, up_to: Cursor) -> Result<Option<Self>, LogError> {
+    pub(super) fn of<V: Volume>(
+        segments: &Segments<V>,
+        segment: &Arc<Segment<V>>,
+        up_to: Cursor,
+    ) -> Result<Option<Self>, LogError> {
         if let SegmentName::After(epoch, revision) = segment.name
             && (epoch, revision) > (up_to.epoch, up_to.revision)
         {
@@ -50,7 +55,7 @@ impl SegmentPlan {
         }
         Ok(Some(Self {
             name: segment.name.to_string(),
-            has_base: segment.has_base()?,
+            has_base: segments.has_base(segment)?,
         }))
     }
 

@@ -275,6 +275,11 @@ pub trait Log: Send {
     /// A handle for reading, beside the writer and from any thread.
     fn reader(&self) -> LogReader;
 
+    /// A reader of its own for the positions of members that connect again: whoever reads history does not hold them up.
+    fn cursors(&self) -> LogReader {
+        self.reader()
+    }
+
     /// Figures for metrics.
     fn stats(&self) -> Stats;
 

@@ -21,6 +21,9 @@ use super::{
 
 /// Reads that may wait at once; a further one that does not want to wait is told [`LogError::Busy`].
 pub const READS_WAITING_MAX: usize = 64;
+/// Positions of members that may wait at once to be looked up: as many members come again at once when a network does. The
+/// member of a further one gets a snapshot.
+pub(super) const CURSORS_WAITING_MAX: usize = 1_024;
 /// Most payload bytes of one page, whatever was asked for (a single larger event is a page of its own).
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
@@ -236,7 +239,9 @@ impl<V: Volume> History for DurableHistory<V> {
         // The position first: what is sealed since then is left out.
         let up_to = self.head();
         let kept = self.segments.kept();
-        let plans = kept.iter().map(|segment| SegmentPlan::of(segment, up_to));
+        let plans = kept
+            .iter()
+            .map(|segment| SegmentPlan::of(&self.segments, segment, up_to));
         let segments = plans.filter_map(Result::transpose).collect::<Result<_, _>>()?;
         Ok(BackupPlan { up_to, segments })
     }

@@ -8,7 +8,7 @@ use std::sync::{
 
 use shared::model::UnixMillis;
 
-use super::{error::LogError, rows::Volume, segment::Segment, segments::Segments};
+use super::{error::LogError, rows::Volume, segments::Segments};
 
 /// Removes what is not to be kept. To close a store of a gigabyte, to open one and to delete its files takes up to seconds,
 /// in which nobody waits for it who appends.
@@ -31,7 +31,7 @@ impl<V: Volume> Keeper<V> {
     /// Removes the oldest segments that are not to be kept, and that nothing which is kept needs; what could not be removed
     /// the last time too.
     pub(super) fn retain(&self, retention: &Retention, now: UnixMillis) -> Result<(), LogError> {
-        let count = removable(&self.segments.kept(), retention, now)?;
+        let count = removable(&self.segments, retention, now)?;
         if count > 0 {
             self.segments.retire(count);
         }
@@ -61,10 +61,11 @@ impl Default for Retention {
 /// How many of the oldest segments are to go. What is kept begins with a complete snapshot: a segment whose snapshot was
 /// never completed needs the one before it, and goes or stays with it.
 fn removable<V: Volume>(
-    kept: &[Arc<Segment<V>>],
+    segments: &Segments<V>,
     retention: &Retention,
     now: UnixMillis,
 ) -> Result<usize, LogError> {
+    let kept = segments.kept();
     let Some((current, sealed)) = kept.split_last() else {
         return Ok(0);
     };
@@ -72,12 +73,12 @@ fn removable<V: Volume>(
     let mut bytes = current.bytes(false) + sizes.sum::<u64>();
     let (mut removable, mut freed) = (0, 0);
     for (index, (segment, next)) in sealed.iter().zip(&kept[1..]).enumerate() {
-        let is_old = || Ok::<_, LogError>(age(now, next.row()?.began_at) >= retention.age_millis);
+        let is_old = || Ok::<_, LogError>(age(now, segments.row(next)?.began_at) >= retention.age_millis);
         if bytes - freed <= retention.bytes && !is_old()? {
             break;
         }
         freed += segment.bytes(true);
-        if next.has_base()? {
+        if segments.has_base(next)? {
             removable = index + 1;
             (bytes, freed) = (bytes - freed, 0);
         }

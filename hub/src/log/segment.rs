@@ -84,13 +84,26 @@ impl<V: Volume> Segment<V> {
         }
     }
 
-    /// What it follows, read once.
-    pub(super) fn row(&self) -> Result<SegmentRow, LogError> {
-        if let Some(row) = self.row.get() {
-            return Ok(*row);
+    /// What it follows, if that was read.
+    pub(super) fn known_row(&self) -> Option<SegmentRow> {
+        self.row.get().copied()
+    }
+
+    /// What it follows, read once; `rows` are its own.
+    pub(super) fn row_in(&self, rows: &V::Rows) -> Result<SegmentRow, LogError> {
+        if let Some(row) = self.known_row() {
+            return Ok(row);
         }
-        let row = self.read_row(&*self.rows()?)?;
+        let row = self.read_row(rows)?;
         Ok(*self.row.get_or_init(|| row))
+    }
+
+    /// What it follows. Its store stays open: for whoever has this segment alone, or writes to it.
+    pub(super) fn row(&self) -> Result<SegmentRow, LogError> {
+        match self.known_row() {
+            Some(row) => Ok(row),
+            None => self.row_in(&*self.rows()?),
+        }
     }
 
     fn read_row(&self, rows: &V::Rows) -> Result<SegmentRow, LogError> {
@@ -113,20 +126,26 @@ impl<V: Volume> Segment<V> {
         Ok(row)
     }
 
-    /// Whether the snapshot that it begins with is complete: then nothing before it is needed.
-    pub(super) fn has_base(&self) -> Result<bool, LogError> {
-        if self.has_base.get().is_none() {
-            let Cursor { epoch, revision, .. } = self.row()?.start;
-            if self
-                .rows()?
-                .get(&key::snapshot_marker(epoch, revision))?
-                .is_none()
-            {
+    /// Whether it is known that the snapshot which it begins with is complete.
+    pub(super) fn is_known_to_have_a_base(&self) -> bool {
+        self.has_base.get().is_some()
+    }
+
+    /// Whether the snapshot that it begins with is complete: then nothing before it is needed. `rows` are its own.
+    pub(super) fn has_base_in(&self, rows: &V::Rows) -> Result<bool, LogError> {
+        if !self.is_known_to_have_a_base() {
+            let Cursor { epoch, revision, .. } = self.row_in(rows)?.start;
+            if rows.get(&key::snapshot_marker(epoch, revision))?.is_none() {
                 return Ok(false);
             }
             let _ = self.has_base.set(());
         }
         Ok(true)
+    }
+
+    /// The same for whoever has this segment alone, or writes to it: its store stays open.
+    pub(super) fn has_base(&self) -> Result<bool, LogError> {
+        Ok(self.is_known_to_have_a_base() || self.has_base_in(&*self.rows()?)?)
     }
 
     /// Bytes that it takes; asked again until it is `sealed`.
@@ -137,6 +156,12 @@ impl<V: Volume> Segment<V> {
         } else {
             measure()
         }
+    }
+
+    /// Whether its store is open.
+    #[cfg(test)]
+    pub(super) fn is_open(&self) -> bool {
+        matches!(*self.lock(), Handle::Open(_))
     }
 
     /// Closes its store; false if somebody uses it, and it stays open.

@@ -14,6 +14,7 @@ use super::{
     error::LogError,
     history,
     key::{self, KeyKind},
+    record::SegmentRow,
     rows::{ReadRows, Row, RowsError, Visit, Volume},
     segment::Segment,
     segment_name::SegmentName,
@@ -154,7 +155,7 @@ impl<V: Volume> Segments<V> {
     pub(super) fn start_hash(&self, epoch: Epoch, revision: Revision) -> Result<Option<ChainHash>, LogError> {
         let name = SegmentName::After(epoch, revision);
         match self.kept().into_iter().find(|segment| segment.name == name) {
-            Some(segment) => Ok(Some(segment.row()?.start.hash)),
+            Some(segment) => Ok(Some(self.row(&segment)?.start.hash)),
             None => Ok(None),
         }
     }
@@ -170,7 +171,7 @@ impl<V: Volume> Segments<V> {
                 _ => {
                     let begun = epochs(&*self.open(segment)?, &self.clusterset)?;
                     found.extend(begun);
-                    segment.row()?.start.epoch
+                    self.row(segment)?.start.epoch
                 }
             };
             found.insert(first);
@@ -192,7 +193,24 @@ impl<V: Volume> Segments<V> {
         Ok(last.max(before))
     }
 
-    /// Opens a segment to read it, and closes what was not read for longest.
+    /// What a segment follows. Its store is opened for it at most once, as one that is read.
+    pub(super) fn row(&self, segment: &Arc<Segment<V>>) -> Result<SegmentRow, LogError> {
+        match segment.known_row() {
+            Some(row) => Ok(row),
+            None => segment.row_in(&*self.open(segment)?),
+        }
+    }
+
+    /// Whether the snapshot that a segment begins with is complete: then nothing before it is needed.
+    pub(super) fn has_base(&self, segment: &Arc<Segment<V>>) -> Result<bool, LogError> {
+        if segment.is_known_to_have_a_base() {
+            return Ok(true);
+        }
+        segment.has_base_in(&*self.open(segment)?)
+    }
+
+    /// Opens a segment to read it, and closes what was not read for longest. Whatever reads among all segments opens them here:
+    /// a store takes megabytes, and a thread.
     pub(super) fn open(&self, segment: &Arc<Segment<V>>) -> Result<Arc<V::Rows>, RowsError> {
         let rows = segment.rows()?;
         let mut list = self.list();
@@ -271,5 +289,68 @@ impl<V: Volume> ReadRows for Segments<V> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::model::UnixMillis;
+
+    use super::*;
+    use crate::log::{Batch, Log, MemoryDisk, MemoryLog, Retention, backup::SegmentPlan, retention::Keeper};
+
+    const SEGMENTS: u64 = 24;
+
+    /// Many segments, as a log has them that was just opened, and its head.
+    fn reopened() -> (Segments<MemoryDisk>, shared::model::Cursor) {
+        let (disk, epoch) = (MemoryDisk::default(), Epoch::default().next(UnixMillis(1_000), 7));
+        let clusterset = Clusterset::new("example.org", "default").expect("a clusterset");
+        let mut log = MemoryLog::open(&disk, &clusterset, epoch).expect("it opens");
+        for number in 0..SEGMENTS {
+            let batch = Batch::new(log.head(), vec![b"event".to_vec()]).expect("a batch");
+            log.append_and_wait(batch).expect("durable");
+            let rows = Box::new(std::iter::once(b"state".to_vec()));
+            log.seal_and_wait(UnixMillis(2_000 + number), rows)
+                .expect("sealed");
+        }
+        let head = log.head();
+        drop(log);
+        let names = Volume::segments(&disk).expect("there");
+        let (current, sealed) = names.split_last().expect("some");
+        let rows = Volume::open(&disk, *current).expect("there");
+        let current = Segment::opened(disk.clone(), clusterset.clone(), *current, rows);
+        (Segments::new(disk, clusterset, sealed, current), head)
+    }
+
+    #[track_caller]
+    fn few_are_open(segments: &Segments<MemoryDisk>) {
+        let open = segments.kept().iter().filter(|segment| segment.is_open()).count();
+        assert!(open <= SEALED_OPEN_MAX + 1, "{open} stores are open");
+    }
+
+    /// A store takes megabytes and a thread: a copy of a long history must not take all of them at once.
+    #[test]
+    fn a_copy_that_is_planned_and_history_that_goes_open_few_stores_at_once() {
+        let (segments, head) = reopened();
+        for segment in segments.kept() {
+            let plan = SegmentPlan::of(&segments, &segment, head).expect("it is whole");
+            assert!(plan.is_some());
+            few_are_open(&segments);
+        }
+        let (segments, _) = reopened();
+        assert_eq!(segments.kept().len() as u64, SEGMENTS + 1);
+        let by_age = Retention {
+            age_millis: 1_000,
+            bytes: u64::MAX,
+        };
+        let keeper = Keeper::new(segments.clone());
+        keeper.retain(&by_age, UnixMillis(2_000)).expect("it looks");
+        few_are_open(&segments);
+        let all = Retention {
+            age_millis: 0,
+            ..by_age
+        };
+        keeper.retain(&all, UnixMillis(9_000)).expect("they go");
+        assert_eq!(segments.kept().len(), 1);
     }
 }

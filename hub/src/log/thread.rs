@@ -1,4 +1,5 @@
-//! The thread that owns a store, the one that reads beside it, and the one that removes what is not kept. Commands come in
+//! The thread that owns a store, the two that read beside it, one of them only for positions of members, and the one that removes
+//! what is not kept. Commands come in
 //! through bounded queues; batches that wait together are synced together. No store call is ever made on a caller's thread.
 
 use std::{
@@ -17,7 +18,7 @@ use super::{
     Batch, Completion, Limits, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Space, Stats,
     directory::{self, Directory},
     error::{AppendError, Failure, LogError, OpenError},
-    reader::{DurableHistory, READS_WAITING_MAX, ReadJob, ReadQueue},
+    reader::{CURSORS_WAITING_MAX, DurableHistory, READS_WAITING_MAX, ReadJob, ReadQueue},
     retention::Keeper,
     rows::Volume,
     shared_head::SharedHead,
@@ -58,6 +59,7 @@ pub(super) struct OwnerThread {
     shared: Arc<SharedHead>,
     commands: SyncSender<Command>,
     reads: SyncSender<Read>,
+    cursors: SyncSender<Read>,
     /// Asks the system, which no store is needed for.
     space: Box<dyn Fn() -> Option<Space> + Send>,
     /// Tells the keeper to leave the rest.
@@ -72,6 +74,7 @@ impl OwnerThread {
     ) -> Result<Self, OpenError> {
         let (command_sender, command_receiver) = mpsc::sync_channel(APPENDS_WAITING_MAX);
         let (read_sender, read_receiver) = mpsc::sync_channel(READS_WAITING_MAX);
+        let (cursor_sender, cursor_receiver) = mpsc::sync_channel(CURSORS_WAITING_MAX);
         // One that waits is enough: the next look sees what this one would have.
         let (retain_sender, retain_receiver) = mpsc::sync_channel(1);
         let (opened_sender, opened_receiver) = mpsc::sync_channel(1);
@@ -80,7 +83,7 @@ impl OwnerThread {
                 (
                     store.clusterset().clone(),
                     store.shared(),
-                    store.history(),
+                    (store.history(), store.history()),
                     store.volume(),
                     store.keeper(),
                     store,
@@ -102,7 +105,9 @@ impl OwnerThread {
         let (clusterset, shared, history, volume, keeper): (_, _, _, V, _) = opened_receiver
             .recv()
             .expect("the owner answers once, and opening catches panics")?;
+        let (history, of_cursors) = history;
         let reader = spawn_named("log-reader", move || read(&history, &read_receiver));
+        let cursors = spawn_named("log-cursors", move || read(&of_cursors, &cursor_receiver));
         let commands = command_sender.clone();
         let ending = keeper.ending();
         let keeper = spawn_named("log-keeper", move || keep(&keeper, &retain_receiver, &commands));
@@ -111,9 +116,10 @@ impl OwnerThread {
             shared,
             commands: command_sender,
             reads: read_sender,
+            cursors: cursor_sender,
             space: Box::new(move || volume.space()),
             ending,
-            threads: vec![reader, owner, keeper],
+            threads: vec![reader, cursors, owner, keeper],
         })
     }
 }
@@ -305,6 +311,10 @@ impl Log for OwnerThread {
         LogReader::new(Reads(self.reads.clone()))
     }
 
+    fn cursors(&self) -> LogReader {
+        LogReader::new(Reads(self.cursors.clone()))
+    }
+
     fn space(&self) -> Option<Space> {
         (self.space)()
     }
@@ -319,6 +329,7 @@ impl Drop for OwnerThread {
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         let _ = self.reads.send(Read::Stop);
+        let _ = self.cursors.send(Read::Stop);
         let _ = self.commands.send(Command::Stop);
         for thread in self.threads.drain(..) {
             // A panic of theirs has been printed where it happened.

@@ -11,7 +11,7 @@ use proto::v1::{self, sync_server::Sync};
 use shared::{
     identity::{Identity, Role},
     model::{
-        ClusterId, Clusterset,
+        ChainHash, ClusterId, Clusterset,
         sync::{AgentMessage, MESSAGE_BYTES_MAX},
     },
     tls::{self, PeerIdentity},
@@ -56,8 +56,8 @@ pub struct SyncService {
     pub writer: WriterHandle,
     /// What is published.
     pub view: SharedView,
-    /// For checking cursors.
-    pub reader: LogReader,
+    /// For checking cursors, and for nothing else.
+    pub cursors: LogReader,
     /// The hub's clock.
     pub clock: Clock,
     /// The bounds that are settings.
@@ -140,7 +140,7 @@ impl SyncService {
         Ok(match awaited {
             Awaited::Hash(cursor) => {
                 let question = move |history: &dyn History| history.hash_at(cursor.epoch, cursor.revision);
-                Answer::Hash(self.reader.ask(question).await.map_err(log_status)?)
+                Answer::Hash(on_record(self.cursors.ask(question).await)?)
             }
             Awaited::Admission(answer) => Answer::Admission(answer.await.ok()),
             Awaited::Signature(request) => Answer::Signature(match &self.renewals {
@@ -162,6 +162,19 @@ fn other_clusterset(identity: &Identity) -> String {
         "this certificate is {identity}, and this hub does not serve clusterset {}: connect to the hub that does (--hub)",
         identity.clusterset
     )
+}
+
+/// What the log has at a position. One that cannot be looked up counts as one that is not kept any more: its member gets a
+/// snapshot, and not the end of its session for what happened to history.
+fn on_record(found: Result<Option<ChainHash>, LogError>) -> Result<Option<ChainHash>, Status> {
+    match found {
+        Ok(on_record) => Ok(on_record),
+        Err(error @ LogError::Closed) => Err(log_status(error)),
+        Err(error) => {
+            warn!(%error, "the position of a member cannot be looked up, so it gets a snapshot");
+            Ok(None)
+        }
+    }
 }
 
 fn log_status(error: LogError) -> Status {
