@@ -113,6 +113,47 @@ fn the_policy_says_what_withdrawing_means_and_may_change_its_mind() {
     assert_eq!(holds(&folded), (false, true));
 }
 
+/// Some proxies send to endpoints that serve while none is ready: one that is not ready because its cluster is lost does
+/// neither.
+#[test]
+fn endpoints_of_a_lost_member_that_are_not_ready_do_not_serve_either() {
+    let draining = Endpoint {
+        ready: Some(false),
+        serving: Some(true),
+        terminating: Some(true),
+        ..endpoint(2)
+    };
+    let Fact::EndpointSliceUpserted(one) = slice("one", &["http"]) else {
+        unreachable!("a slice")
+    };
+    let both_kinds = EndpointSlice {
+        endpoints: [endpoint(1), draining].into(),
+        ..(*one).clone()
+    };
+    let folded = both().and("east", Fact::EndpointSliceUpserted(Arc::new(both_kinds)));
+    let folded = folded.after(put("loss: {action: notReady}"));
+    let folded = folded.after(lost("east")).after(withdraw("east"));
+    let held = folded.imported_slice("east", "one").expect("it is not withdrawn");
+    let conditions = held
+        .endpoints
+        .iter()
+        .map(|one| (one.ready(), one.serving(), one.terminating()));
+    assert_eq!(
+        conditions.collect::<Vec<_>>(),
+        [
+            (Some(false), Some(false), None),
+            (Some(false), Some(false), Some(true))
+        ]
+    );
+    let back = folded.after(live("east"));
+    let held = back.imported_slice("east", "one").expect("it counts again");
+    let conditions = held.endpoints.iter().map(|one| (one.is_ready(), one.serving()));
+    assert_eq!(
+        conditions.collect::<Vec<_>>(),
+        [(true, None), (false, Some(true))]
+    );
+}
+
 #[test]
 fn who_leaves_or_joins_again_is_not_withdrawn_any_more() {
     let mut folded = without_east();

@@ -111,6 +111,25 @@ fn workers_are_held_and_deferred() {
     assert_eq!(shown(&some), ["v1.31.0", "v1.31.0", "v1.30.0!", "v1.31.0"]);
 }
 
+/// An annotation counts where there is nobody else to go on with, or to wait for.
+#[test]
+fn a_machine_deployment_that_is_the_only_one_is_held_and_deferred_all_the_same() {
+    let mut alone = state("v1.31.0", "v1.31.0", &[("a", "v1.30.0")]);
+    assert_eq!(shown(&alone), ["v1.31.0", "v1.31.0"]);
+    alone.workers[0].defers = true;
+    assert_eq!(shown(&alone), ["v1.31.0", "v1.30.0!"], "deferred");
+    let lines = next(&alone).unwrap().lines;
+    assert!(
+        lines[0].ends_with("later: it is deferred by its annotation"),
+        "{lines:?}"
+    );
+    alone.workers[0].defers = false;
+    alone.workers[0].holds = true;
+    assert_eq!(shown(&alone), ["v1.31.0", "v1.30.0!"], "held");
+    alone.workers[0].defers = true;
+    assert_eq!(shown(&alone), ["v1.31.0", "v1.30.0!"], "both");
+}
+
 #[test]
 fn several_minor_versions_are_gone_one_by_one() {
     let mut far = state("v1.34.0", "v1.30.0", &[("a", "v1.30.0")]);

@@ -201,3 +201,43 @@ fn a_member_that_may_change_nothing_is_not_asked_in_vain() {
     assert!((11..=14).any(|times| is_asked(&mut core, times * ASKED_EVERY_MILLIS)));
     assert_eq!(observe(&mut core, session, 2, property("a")).events.len(), 1);
 }
+
+/// What a policy reads anew is the budget: what a member has used of it, and the time since, stay.
+#[test]
+fn a_policy_that_is_applied_gives_nobody_a_new_allowance_and_takes_no_time_away() {
+    let mut core = core();
+    let session = member(&mut core, Limit::EventsPerMinute, 6);
+    for sequence in 1..=6 {
+        observe(&mut core, session, sequence, property(&format!("p-{sequence}")));
+    }
+    assert_eq!(waits(&observe(&mut core, session, 7, property("more"))).len(), 1);
+    operate(&mut core, limited(Limit::EventsPerMinute, 7), true);
+    assert_eq!(
+        waits(&observe(&mut core, session, 8, property("more"))).len(),
+        1,
+        "the allowance is used up under the policy that follows, too"
+    );
+    // Five seconds before another policy and five after it are enough for one event of six a minute.
+    let say = |core: &mut Core, sequence, now| {
+        let observe = Request::Observe {
+            session,
+            cluster: id("east"),
+            observations: vec![Observation::new(sequence, ObservedItem::Fact(property("more")))],
+        };
+        core.handle(observe, UnixMillis(2), now);
+        core.take_batch().events.len()
+    };
+    let apply = |core: &mut Core, most, now| {
+        let operate = Request::Operate {
+            token: 99,
+            command: limited(Limit::EventsPerMinute, most),
+            confirm: true,
+            describe: |_, _, _| Vec::new(),
+        };
+        core.handle(operate, UnixMillis(2), now);
+        assert!(!core.take_batch().events.is_empty());
+    };
+    apply(&mut core, 6, 5_000);
+    assert_eq!(say(&mut core, 9, 5_001), 0);
+    assert_eq!(say(&mut core, 10, 10_100), 1);
+}
