@@ -172,6 +172,8 @@ impl LocalClusterset {
         if !flags.contains(&DISK_RESERVE_FLAG) {
             // A developer's disk may be nearly full: only those who ask for it are to notice.
             arguments.extend([DISK_RESERVE_FLAG.into(), "0%".into()]);
+            // And keeps its history, which would go first.
+            arguments.extend(["--disk-alarm".into(), "0%".into()]);
         }
         arguments.extend(flags.iter().map(OsString::from));
         arguments

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use shared::model::{Cursor, SessionId, sync::Source};
 use tokio::sync::{mpsc, oneshot, watch};
 
+use self::disk::Retaining;
 use super::{
     core::{Batch, Core, Options},
     disk_room::DiskRoom,
@@ -27,9 +28,6 @@ use crate::{
     view::{ImportRules, Publication, SharedView, View},
     wire,
 };
-
-/// Between two looks at which segments of the log are not to be kept.
-const RETAIN_INTERVAL_MILLIS: u64 = 1_000;
 
 /// Why the writer ended by itself: the process ends with it.
 #[derive(Debug, thiserror::Error)]
@@ -69,7 +67,7 @@ pub struct Writer {
     snapshot_at: u64,
     /// The log's current segment is to be sealed, as of the last tick.
     segment_full: bool,
-    retained_at: u64,
+    retaining: Retaining,
     /// The log can write no more, whether anything is to be appended or not.
     failure: Option<Failure>,
     next_token: Token,
@@ -128,7 +126,7 @@ impl Writer {
             // A hub that crashes often must not have ever more to replay: what follows the snapshot counts.
             snapshot_at: snapshot_at.map_or(0, |revision| revision.0),
             segment_full: false,
-            retained_at: at.now(),
+            retaining: Retaining::since(at),
             failure: None,
             next_token: 1,
             service: ServiceTold::default(),
@@ -158,7 +156,8 @@ impl Writer {
     /// The first step: its rules and bounds take the log over.
     pub fn begin(&mut self, at: Moment) {
         self.core.adopt_rules(at.wall);
-        self.look_at_the_disk();
+        let stats = self.log.stats();
+        self.look_at_the_disk(&stats);
     }
 
     /// Whether it takes more. Not while the batch is full, nor while something waits that is done between batches.
@@ -257,36 +256,9 @@ impl Writer {
         let stats = self.log.stats();
         self.failure = stats.failure.clone();
         self.segment_full = segments::is_full(self.bounds(), &stats, self.durable, at.wall);
-        if stats.segments > 1 && at.now().saturating_sub(self.retained_at) >= RETAIN_INTERVAL_MILLIS {
-            self.retained_at = at.now();
-            self.log.retain(self.bounds().retention, at.wall);
-        }
         self.metrics.observe_log(&stats);
-        self.look_at_the_disk();
-    }
-
-    fn look_at_the_disk(&mut self) {
-        let (space, before) = (self.log.space(), self.core.room());
-        let room = DiskRoom::of(space, &self.bounds(), before);
-        self.metrics.observe_disk(space, room);
-        if room == before {
-            return;
-        }
-        self.core.set_room(room);
-        let free = space.map_or(0, |space| space.free);
-        match room {
-            DiskRoom::Enough => tracing::info!(free, "the disk under the event log has room again"),
-            DiskRoom::Scarce => tracing::warn!(
-                free,
-                "the disk under the event log is filling up: give it more room, or keep less history \
-                 (--retention-bytes, --retention-age)"
-            ),
-            DiskRoom::Reserve => tracing::error!(
-                free,
-                "the disk under the event log is nearly full: new exports, slices and members are refused until it \
-                 has more room"
-            ),
-        }
+        self.retain(&stats, at);
+        self.look_at_the_disk(&stats);
     }
 
     /// Does one thing that is due, besides taking and completing; false when nothing is.
@@ -572,6 +544,7 @@ fn import_rules_of(state: &State) -> Option<ImportRules> {
     })
 }
 
+mod disk;
 mod epoch;
 #[cfg(test)]
 mod tests;

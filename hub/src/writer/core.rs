@@ -372,7 +372,7 @@ impl Core {
             }
             let before = self.batch.events.len();
             let outcome = match item {
-                ObservedItem::Fact(fact) if self.room.refuses(&fact) && self.is_news(cluster, &fact) => {
+                ObservedItem::Fact(fact) if self.room.refuses(&fact) && self.grows(cluster, &fact) => {
                     let group = fact.fact.key().map(|key| key.group());
                     if !self.hold_back(session, cluster, sequence, group) {
                         return;

@@ -1,20 +1,26 @@
 //! Owns: whether the disk under the log has room for what makes the state larger, and what that is.
 //! Never: asks a disk, or removes anything.
 //!
-//! Every event takes room, and old history goes only as whole segments; so while the reserve is touched, facts that are
-//! new or changed are refused for now, and what is left serves removals, memberships, decisions, snapshots and epochs.
+//! Old history goes first: below the alarm the oldest segments go until there is room again, down to the one that is written
+//! to. Where none is left to go and the reserve is touched, facts that are new or changed are refused for now, and what is
+//! left serves removals, updates that only take endpoints away, memberships, decisions, snapshots and epochs.
 
-use shared::model::{EncodedFact, Fact};
+use std::{collections::BTreeMap, net::IpAddr};
+
+use shared::model::{EncodedFact, EndpointSlice, EndpointView, Fact};
 
 use crate::{
     bounds::Bounds,
     fold::{Draft, DraftFact},
-    log::Space,
+    log::{Retention, Space},
 };
 
 /// How much more must be free than where a state began for it to end, in percent of the disk: a share that sways about
 /// a threshold is one change, not many.
 const MARGIN_PERCENT: u8 = 1;
+
+/// While history can go, growth is refused only below one such part of the reserve.
+const LAST_PART: u64 = 2;
 
 /// The room on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -22,30 +28,49 @@ pub enum DiskRoom {
     /// Enough, as far as anybody can tell.
     #[default]
     Enough,
-    /// It is time for somebody to look.
+    /// It is time for somebody to look, and history goes.
     Scarce,
-    /// The reserve is touched: nothing grows.
+    /// The reserve is touched, and no history is left to go: nothing grows.
     Reserve,
 }
 
 impl DiskRoom {
-    /// What so much space is, after it was `before`.
-    pub fn of(space: Option<Space>, bounds: &Bounds, before: Self) -> Self {
+    /// What so much space is, after it was `before`. `history`: segments are kept that could go. They take a moment to, and
+    /// longer while somebody reads them, so half of the reserve refuses growth whatever could go.
+    pub fn of(space: Option<Space>, bounds: &Bounds, before: Self, history: bool) -> Self {
         let Some(space) = space else {
             return Self::Enough;
         };
         let below = |percent: u8, state: Self| {
             // A threshold of nothing is none.
             let margin = if before >= state { MARGIN_PERCENT } else { 0 };
-            let share = u128::from(percent + margin) * u128::from(space.total);
-            percent > 0 && u128::from(space.free) * 100 < share
+            percent > 0 && lacking(space, u64::from(percent + margin)) > 0
         };
-        if below(bounds.disk_reserve_percent, Self::Reserve) {
+        let reserve = bounds.disk_reserve_percent;
+        let waits = history
+            && before < Self::Reserve
+            && space.free.saturating_mul(LAST_PART) >= share(space, reserve.into());
+        if below(reserve, Self::Reserve) && !waits {
             Self::Reserve
         } else if below(bounds.disk_alarm_percent, Self::Scarce) {
             Self::Scarce
         } else {
             Self::Enough
+        }
+    }
+
+    /// How much history is kept where there is so much space: what is configured, less what lacks to the alarm.
+    pub fn retention(space: Option<Space>, bounds: &Bounds, bytes_on_disk: u64) -> Retention {
+        let configured = bounds.retention;
+        let alarm = u64::from(bounds.disk_alarm_percent);
+        let scarce = space.filter(|space| alarm > 0 && lacking(*space, alarm) > 0);
+        let Some(space) = scarce else {
+            return configured;
+        };
+        let lacking = lacking(space, alarm + u64::from(MARGIN_PERCENT));
+        Retention {
+            bytes: configured.bytes.min(bytes_on_disk.saturating_sub(lacking)),
+            ..configured
         }
     }
 
@@ -62,19 +87,147 @@ impl DiskRoom {
     }
 }
 
+/// So many percent of a disk, in bytes.
+fn share(space: Space, percent: u64) -> u64 {
+    let share = u128::from(percent) * u128::from(space.total);
+    u64::try_from(share.div_ceil(100)).unwrap_or(u64::MAX)
+}
+
+/// How many bytes less are free than so many percent.
+fn lacking(space: Space, percent: u64) -> u64 {
+    share(space, percent).saturating_sub(space.free)
+}
+
+/// Whether a slice only takes endpoints away from the one that is known, or readiness: each of its endpoints was there, none
+/// becomes ready, and something of that is less. So it can happen only as often as there are endpoints.
+pub(super) fn only_shrinks(known: &EndpointSlice, now: &EndpointSlice) -> bool {
+    if (&known.ports, known.address_type) != (&now.ports, now.address_type) {
+        return false;
+    }
+    let ready = |endpoint: EndpointView<'_>| -> (Vec<IpAddr>, bool) {
+        (endpoint.addresses().collect(), endpoint.is_ready())
+    };
+    let before: BTreeMap<Vec<IpAddr>, bool> = known.endpoints.iter().map(ready).collect();
+    let after: BTreeMap<Vec<IpAddr>, bool> = now.endpoints.iter().map(ready).collect();
+    let was_there = |(addresses, ready): (&Vec<IpAddr>, &bool)| {
+        before
+            .get(addresses)
+            .is_some_and(|was_ready| *was_ready || !*ready)
+    };
+    let size = |endpoints: &BTreeMap<Vec<IpAddr>, bool>| {
+        endpoints.len() + endpoints.values().filter(|ready| **ready).count()
+    };
+    now.endpoints.len() == after.len() && after.iter().all(was_there) && size(&after) < size(&before)
+}
+
 #[cfg(test)]
 mod tests {
+    use shared::model::{Endpoint, IpFamily, ServiceKey, SliceKey};
+
     use super::*;
 
     fn of(free: u64, before: DiskRoom) -> DiskRoom {
         let space = Space { free, total: 1_000 };
-        DiskRoom::of(Some(space), &Bounds::default(), before)
+        DiskRoom::of(Some(space), &Bounds::default(), before, false)
+    }
+
+    #[test]
+    fn while_history_can_go_growth_is_refused_from_half_of_the_reserve() {
+        let of = |free, before, history| {
+            let space = Space { free, total: 1_000 };
+            DiskRoom::of(Some(space), &Bounds::default(), before, history)
+        };
+        for (free, before, history, after) in [
+            (49, DiskRoom::Enough, true, DiskRoom::Scarce),
+            (25, DiskRoom::Scarce, true, DiskRoom::Scarce),
+            (24, DiskRoom::Scarce, true, DiskRoom::Reserve),
+            (49, DiskRoom::Scarce, false, DiskRoom::Reserve),
+            // What is refused is refused until there is room, whatever was sealed meanwhile.
+            (49, DiskRoom::Reserve, true, DiskRoom::Reserve),
+            (60, DiskRoom::Reserve, true, DiskRoom::Scarce),
+        ] {
+            assert_eq!(of(free, before, history), after, "{free} after {before:?}");
+        }
+    }
+
+    #[test]
+    fn below_the_alarm_as_much_history_goes_as_lacks_to_a_margin_above_it() {
+        let bounds = Bounds {
+            retention: Retention {
+                age_millis: 7,
+                bytes: 600,
+            },
+            ..Bounds::default()
+        };
+        let kept = |free, on_disk| {
+            let space = Space { free, total: 1_000 };
+            let retention = DiskRoom::retention(Some(space), &bounds, on_disk);
+            assert_eq!(retention.age_millis, 7);
+            retention.bytes
+        };
+        assert_eq!(kept(150, 500), 600, "as configured");
+        assert_eq!(kept(149, 500), 500 - 11, "160 are to be free");
+        assert_eq!(kept(149, 5_000), 600, "no more than is configured");
+        assert_eq!(kept(0, 100), 0, "down to what is written to");
+        assert_eq!(DiskRoom::retention(None, &bounds, 500), bounds.retention);
+        let never = Bounds {
+            disk_alarm_percent: 0,
+            ..bounds
+        };
+        let full = Some(Space {
+            free: 0,
+            total: 1_000,
+        });
+        assert_eq!(DiskRoom::retention(full, &never, 500), bounds.retention);
+    }
+
+    #[test]
+    fn a_slice_shrinks_when_endpoints_go_or_stop_being_ready_and_nothing_else_comes() {
+        let endpoint = |octet: u8, ready: bool| Endpoint {
+            addresses: vec![[10, 0, 0, octet].into()],
+            ready: Some(ready),
+            serving: None,
+            terminating: None,
+            hostname: None,
+            zone: None,
+        };
+        let slice = |endpoints: &[(u8, bool)]| EndpointSlice {
+            key: SliceKey {
+                service: ServiceKey::new("shop", "cart").expect("valid"),
+                name: "one".into(),
+            },
+            address_type: IpFamily::V4,
+            ports: Vec::new(),
+            endpoints: endpoints
+                .iter()
+                .map(|(octet, ready)| endpoint(*octet, *ready))
+                .collect(),
+        };
+        let known = slice(&[(1, true), (2, true), (3, false)]);
+        for (now, shrinks) in [
+            (vec![(1, true), (2, true)], true),
+            (vec![], true),
+            (vec![(1, true), (2, false), (3, false)], true),
+            (vec![(2, false)], true),
+            (vec![(1, true), (2, true), (3, false)], false),
+            (vec![(1, true), (2, true), (3, true)], false),
+            (vec![(1, true), (3, true)], false),
+            (vec![(1, true), (4, true)], false),
+            (vec![(1, true), (1, true)], false),
+        ] {
+            assert_eq!(only_shrinks(&known, &slice(&now)), shrinks, "{now:?}");
+        }
+        let other_port = EndpointSlice {
+            address_type: IpFamily::V6,
+            ..slice(&[])
+        };
+        assert!(!only_shrinks(&known, &other_port));
     }
 
     #[test]
     fn room_is_a_share_of_the_disk_and_a_state_ends_a_margin_behind_where_it_began() {
         assert_eq!(
-            DiskRoom::of(None, &Bounds::default(), DiskRoom::Reserve),
+            DiskRoom::of(None, &Bounds::default(), DiskRoom::Reserve, false),
             DiskRoom::Enough
         );
         for (free, before, after) in [
@@ -101,7 +254,7 @@ mod tests {
             total: u64::MAX,
         };
         assert_eq!(
-            DiskRoom::of(Some(space), &never, DiskRoom::Reserve),
+            DiskRoom::of(Some(space), &never, DiskRoom::Reserve, false),
             DiskRoom::Enough
         );
     }

@@ -2,18 +2,18 @@
 //! hub's disk is nearly full"). A cluster of which something is held back does not count as listed.
 
 use shared::model::{
-    ClusterId, EncodedFact, ListingGroup, SessionId,
+    ClusterId, EncodedFact, Fact, ListingGroup, SessionId,
     sync::{RefusalReason, Refused},
 };
 
 use super::{
     core::{Core, Open},
-    disk_room::DiskRoom,
+    disk_room::{DiskRoom, only_shrinks},
     request::Reply,
 };
 
 /// What members are told while nothing may grow.
-const NO_ROOM: &str = "the hub's disk is nearly full: it records for now only what is taken back. What it has of \
+const NO_ROOM: &str = "the hub's disk is nearly full: it records for now only what goes. What it has of \
     this stands, and it asks again by itself when there is room. Give its volume more room";
 
 /// What a member is told that listed while not all of it was taken.
@@ -71,13 +71,19 @@ impl Core {
         self.room
     }
 
-    /// Whether a fact differs from what is recorded.
-    pub(super) fn is_news(&self, cluster: &ClusterId, fact: &EncodedFact) -> bool {
+    /// Whether a fact differs from what is recorded, and does more than take endpoints away from it: where those stay that are
+    /// gone, the whole clusterset asks them.
+    pub(super) fn grows(&self, cluster: &ClusterId, fact: &EncodedFact) -> bool {
         let member = self.state.current_member(cluster);
         let known = member
             .zip(fact.fact.key())
             .and_then(|(member, key)| member.facts().get(&key));
-        known.is_none_or(|known| known.hash != fact.hash)
+        let Some(known) = known else { return true };
+        let shrinks = match (known.endpoint_slice(), &fact.fact) {
+            (Some(known), Fact::EndpointSliceUpserted(now)) => only_shrinks(known, now),
+            _ => false,
+        };
+        known.hash != fact.hash && !shrinks
     }
 
     /// The disk has no room for an item; false: as [`Core::refuse_for_now`] says.

@@ -153,7 +153,7 @@ fn a_full_segment_is_sealed_between_batches_and_what_is_not_to_be_kept_goes() {
     hand.settle().expect("nothing has happened since");
     assert_eq!(hand.log.stats().segments, 2, "nothing is removed at every tick");
     let later = Moment {
-        micros: AT.micros + RETAIN_INTERVAL_MILLIS * 1_000,
+        micros: AT.micros + disk::RETAIN_INTERVAL_MILLIS * 1_000,
         ..AT
     };
     hand.writer.take(Work::Tick, later);
@@ -410,3 +410,5 @@ fn members_are_counted_by_state() {
         assert!(text.lines().any(|said| said == line), "{line} is not in:\n{text}");
     }
 }
+
+mod members;
