@@ -95,7 +95,7 @@ mod tests {
         let expected = [
             "members that are lost: retain, no more: withdraw after 70 s of silence, unless 33 % are lost at one time (for 1800 s at most)",
             "west is withdrawn now, and its endpoints stand as it reported them last",
-            "the removal brake: off, no more: holds who takes back 5 exports and 50 % of its own within 30 s, until it is released",
+            "the removal brake: off, no more: holds who takes back 5 exports and 50 % of its own within 30 s, for 900 s at most",
             "east is held no more: 6 exports that it took back go in every cluster",
         ];
         assert_eq!(of(&outcome), expected);

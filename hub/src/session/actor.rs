@@ -29,7 +29,7 @@ use super::{
     pace::Pace,
     refusal,
     reports::{Reporting, Reports},
-    unacknowledged::{SHARE_ITEMS, Unacknowledged},
+    unacknowledged::{Unacknowledged, shares},
 };
 use crate::{
     bounds::Bounds,
@@ -270,17 +270,12 @@ impl SessionActor {
                     self.metrics.applied(&took);
                     self.report();
                 }
-                Effect::Observe(mut observations) => {
+                Effect::Observe(observations) => {
                     self.unacknowledged.took(&observations);
-                    while observations.len() > SHARE_ITEMS {
-                        let rest = observations.split_off(SHARE_ITEMS);
-                        let share = std::mem::replace(&mut observations, rest);
-                        self.effects.push_back(Effect::Observe(share));
-                    }
-                    self.effects.push_back(Effect::Observe(observations));
+                    self.effects.extend(shares(observations));
                 }
                 Effect::Certify(request) => self.on_certificate_wanted(request),
-                Effect::CompleteListing { .. } => self.effects.push_back(effect),
+                Effect::Withdraw(_) | Effect::CompleteListing { .. } => self.effects.push_back(effect),
             }
         }
         Ok(())
@@ -447,6 +442,11 @@ impl SessionActor {
                     observations,
                 })
             }
+            Effect::Withdraw(services) => Some(Request::Withdraw {
+                session,
+                cluster,
+                services,
+            }),
             Effect::CompleteListing {
                 sequence,
                 group,

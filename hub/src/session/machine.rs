@@ -9,7 +9,7 @@ use std::{
 
 use bytes::Bytes;
 use shared::model::{
-    ClusterId, Cursor, Epoch, Fact, FactKey, ListingGroup,
+    ClusterId, Cursor, Epoch, Fact, FactKey, ListingGroup, ServiceKey,
     fact::MEMBER_FACTS_MAX,
     sync::{
         AgentMessage, Applied, FEATURE_APPLIED, FEATURE_DIFFERENCES, Hello, HubMessage, Namespaces,
@@ -49,6 +49,8 @@ pub enum Effect {
     Admit(Box<Hello>),
     /// Hand facts to the writer, in this order.
     Observe(Vec<Observation>),
+    /// Tell the writer what a message takes back that is handed over in parts.
+    Withdraw(BTreeSet<ServiceKey>),
     /// Hand the end of a listing to the writer: what it saw, by key.
     CompleteListing {
         /// The observation's sequence number.

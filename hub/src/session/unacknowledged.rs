@@ -7,6 +7,9 @@ use prometheus_client::metrics::gauge::Gauge;
 
 use shared::model::sync::{Observation, ObservedItem};
 
+use super::machine::Effect;
+use crate::writer::taken_back;
+
 /// Bytes of facts of one session that may wait to be durable before no more are read from it. Large facts reach it
 /// long before the number of observations that the member may have unacknowledged; one message may go beyond it.
 pub(super) const UNACKNOWLEDGED_BYTES_MAX: usize = 1024 * 1024;
@@ -15,6 +18,22 @@ pub(super) const UNACKNOWLEDGED_BYTES_MAX: usize = 1024 * 1024;
 /// hands it over as the writer deals with what it has, so that nobody's facts wait behind many of one member's.
 pub(super) const SHARE_ITEMS: usize = 128;
 const SHARE_BYTES: usize = 64 * 1024;
+
+/// A message as it is handed over: in shares, and where it is more than one, what all of them take back before the first. Most
+/// of a member's exports in one message are held before any of them is gone.
+pub(super) fn shares(mut observations: Vec<Observation>) -> Vec<Effect> {
+    let mut shares = Vec::new();
+    if observations.len() > SHARE_ITEMS {
+        let services = taken_back(&observations);
+        shares.extend((!services.is_empty()).then_some(Effect::Withdraw(services)));
+    }
+    while observations.len() > SHARE_ITEMS {
+        let rest = observations.split_off(SHARE_ITEMS);
+        shares.push(Effect::Observe(std::mem::replace(&mut observations, rest)));
+    }
+    shares.push(Effect::Observe(observations));
+    shares
+}
 
 /// Bytes of facts of all sessions together that may wait to be durable. A session that finds it reached is read from
 /// only while nothing of its own waits: so each comes on, a message at a time, and one is woken by its own answer.

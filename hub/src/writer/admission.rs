@@ -45,7 +45,8 @@ impl Core {
             key: *key,
             cluster_fingerprint: hello.cluster_fingerprint.clone(),
             presented: Presented {
-                at: self.recorded_at,
+                // As the handshake did: what the log was told by a clock that was ahead ends no certificate.
+                at: self.clock,
                 displaces: self.displaced(request),
                 ..request.presented.clone()
             },
@@ -65,6 +66,7 @@ impl Core {
         self.decide_and_apply(&command)
             .map_err(|rejection| refused(&rejection, epoch))?;
         let session = self.open(cluster, *key, hello, now);
+        self.complete_by_digest(cluster, session, hello);
         Ok(self.welcome(request, session))
     }
 
@@ -90,7 +92,7 @@ impl Core {
             return Ok(());
         };
         // What was recorded last is never before the clock.
-        let known = self.recorded_at.max(ours.created_at);
+        let known = self.recorded_at().max(ours.created_at);
         if !claims::is_possible(higher, known) {
             return Err(NotAdmitted::Doubted(impossible(cluster, higher, known)));
         }
@@ -220,7 +222,7 @@ impl Core {
 
     fn open(&mut self, cluster: &ClusterId, key: KeyFingerprint, hello: &Hello, now: u64) -> SessionId {
         // Recorded time only grows, across restarts too, and so does this: unique without being stored.
-        let session = SessionId(self.recorded_at.0.max(self.last_session.0 + 1));
+        let session = SessionId(self.recorded_at().0.max(self.last_session.0 + 1));
         self.last_session = session;
         let open = Open {
             session,
@@ -246,6 +248,29 @@ impl Core {
             .insert(cluster.clone(), (key, hello.lease_transitions));
         self.heard.came(cluster, now);
         session
+    }
+
+    /// A member whose exports are what is recorded need not list them. Where its incarnation never completed a listing, this is
+    /// recorded as the first: the log says from when on its removals are its own.
+    fn complete_by_digest(&mut self, cluster: &ClusterId, session: SessionId, hello: &Hello) {
+        let group = ListingGroup::Exports;
+        let Some(member) = self.state.current_member(cluster) else {
+            return;
+        };
+        let matches = hello.exports_digest == Some(member.facts_digest(group));
+        if !matches || member.listing_completed(group).is_some() {
+            return;
+        }
+        let of_group = member.facts().keys().filter(|key| key.group() == group);
+        let complete = Command::CompleteListing {
+            cluster: cluster.clone(),
+            session,
+            sequence: 0,
+            group,
+            seen: Arc::new(of_group.cloned().collect()),
+        };
+        // It is a member.
+        let _ = self.decide_and_apply(&complete);
     }
 
     fn welcome(&mut self, request: &AdmitRequest, session: SessionId) -> Admission {

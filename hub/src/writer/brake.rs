@@ -1,30 +1,116 @@
-//! Owns: when a member is asked whether it takes back too much at once, and when what is held of it is to go by itself, by
-//! the hub's wall clock, which the log has: a hub that is started goes on with it.
+//! Owns: when a member is asked whether it takes back too much at once, and when what is held of it is to go by itself: by
+//! the monotonic clock of this process, to which a hub that starts adds what the log and the wall clock say of the time before.
 //! Never: says how much is too much, or what follows; that is the fold's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shared::model::{
-    ClusterId, Fact, FactKey, ListingGroup, ServiceKey,
+    ClusterId, Fact, FactKey, ListingGroup, ServiceKey, SessionId, UnixMillis,
     sync::{Observation, ObservedItem},
 };
 
-use super::core::Core;
-use crate::fold::Command;
+use super::{core::Core, departures::GRACE_AT_START_MILLIS};
+use crate::fold::{Command, State};
+
+/// A member that is held.
+#[derive(Debug, Clone, Copy)]
+struct Seen {
+    /// Since when by the log, by which one hold is told from another.
+    since: UnixMillis,
+    /// For how long it was held before this process saw it, in milliseconds.
+    before: u64,
+    /// When this process saw it first, in monotonic milliseconds.
+    at: u64,
+    /// It is not let go before then: while there was no hub, nothing could come back.
+    not_before: u64,
+}
+
+/// For how long members are held.
+#[derive(Debug, Default)]
+pub(super) struct Holds {
+    seen: BTreeMap<ClusterId, Seen>,
+    /// Those that another process had recorded, until they are looked at.
+    at_start: BTreeMap<ClusterId, UnixMillis>,
+}
+
+impl Holds {
+    /// Those of a hub that starts on this state.
+    pub(super) fn of(state: &State) -> Self {
+        Self {
+            seen: BTreeMap::new(),
+            at_start: held(state).collect(),
+        }
+    }
+
+    /// For how long each of the members is held that may be let go, in milliseconds; `clock` is the wall clock.
+    fn look(&mut self, state: &State, clock: UnixMillis, now: u64) -> BTreeMap<ClusterId, u64> {
+        let at_start = std::mem::take(&mut self.at_start);
+        let known = std::mem::take(&mut self.seen);
+        for (cluster, since) in held(state) {
+            let new = Seen {
+                since,
+                before: 0,
+                at: now,
+                not_before: now,
+            };
+            let seen = match known.get(&cluster) {
+                Some(seen) if seen.since == since => *seen,
+                _ if at_start.get(&cluster) == Some(&since) => Seen {
+                    before: clock.0.saturating_sub(since.0),
+                    not_before: now.saturating_add(GRACE_AT_START_MILLIS),
+                    ..new
+                },
+                _ => new,
+            };
+            self.seen.insert(cluster, seen);
+        }
+        let may_go = self.seen.iter().filter(|(_, seen)| seen.not_before <= now);
+        let held_for = may_go.map(|(cluster, seen)| {
+            let held_for = seen.before.saturating_add(now.saturating_sub(seen.at));
+            (cluster.clone(), held_for)
+        });
+        held_for.collect()
+    }
+}
+
+/// The services whose exports these observations take back.
+pub fn taken_back(observations: &[Observation]) -> BTreeSet<ServiceKey> {
+    let removed = observations
+        .iter()
+        .filter_map(|observation| match &observation.item {
+            ObservedItem::Fact(fact) => match &fact.fact {
+                Fact::ExportRemoved(service) => Some(service.clone()),
+                _ => None,
+            },
+            _ => None,
+        });
+    removed.collect()
+}
+
+/// The members that are held, each with since when.
+fn held(state: &State) -> impl Iterator<Item = (ClusterId, UnixMillis)> + '_ {
+    state.members().iter().filter_map(|(cluster, member)| {
+        let brake = member.taken_back().brake()?;
+        Some((cluster.clone(), brake.since))
+    })
+}
 
 impl Core {
     /// Before a message with removals of exports is taken: all of them count, so that none is derived before the next.
     pub(super) fn brake_before(&mut self, cluster: &ClusterId, observations: &[Observation]) {
-        let removed = observations
-            .iter()
-            .filter_map(|observation| match &observation.item {
-                ObservedItem::Fact(fact) => match &fact.fact {
-                    Fact::ExportRemoved(service) => Some(service.clone()),
-                    _ => None,
-                },
-                _ => None,
-            });
-        self.brake(cluster, removed.collect());
+        self.brake(cluster, taken_back(observations));
+    }
+
+    /// Before the first share of a message is taken: all that the message takes back counts.
+    pub(super) fn brake_before_shares(
+        &mut self,
+        session: SessionId,
+        cluster: &ClusterId,
+        taking_back: BTreeSet<ServiceKey>,
+    ) {
+        if self.admits(session, cluster) {
+            self.brake(cluster, taking_back);
+        }
     }
 
     /// Before a listing is complete: what it lacks is taken back. The first one of an incarnation says what there is.
@@ -53,7 +139,7 @@ impl Core {
         let brake = Command::Brake {
             cluster: cluster.clone(),
             taking_back,
-            at: self.recorded_at,
+            at: self.recorded_at(),
         };
         // Only a current member is asked for.
         let _ = self.decide_and_apply(&brake);
@@ -61,12 +147,13 @@ impl Core {
 
     /// Lets go what is held for longer than the policy says, and everything if it holds nothing any more. Of whom nothing is
     /// held is held no more: what it was about to take back may have come to nothing.
-    pub(super) fn release_spent_brakes(&mut self) {
+    pub(super) fn release_spent_brakes(&mut self, now: u64) {
         let policy = self.state.brake();
+        let held_for = self.holds.look(&self.state, self.clock, now);
         let members = self.state.members().iter().filter_map(|(cluster, member)| {
-            let brake = member.taken_back().brake()?;
-            let held_for = self.recorded_at.0.saturating_sub(brake.since.0);
-            let spent = policy.longest_millis.is_some_and(|longest| held_for >= longest);
+            member.taken_back().brake()?;
+            let held_for = held_for.get(cluster).copied().zip(policy.longest_millis);
+            let spent = held_for.is_some_and(|(held_for, longest)| held_for >= longest);
             let empty = member.taken_back().held_exports().next().is_none();
             (spent || empty || !policy.enabled).then(|| cluster.clone())
         });

@@ -19,7 +19,7 @@ const _: () = assert!(LOST_AFTER_MILLIS + TICK_MILLIS + TICK_LATENESS_MILLIS <= 
 impl Core {
     /// Looks at every member's silence. `heard` has the open sessions' last signs of life.
     pub fn tick(&mut self, clock: UnixMillis, now: u64, heard: impl IntoIterator<Item = (ClusterId, u64)>) {
-        self.recorded_at = self.recorded_at.max(clock);
+        self.clock = clock;
         self.heard.tick(now);
         self.now = self.now.max(now);
         self.ask_for_what_waits(now);
@@ -44,7 +44,7 @@ impl Core {
             }
         }
         self.withdraw_who_stays_lost(now);
-        self.release_spent_brakes();
+        self.release_spent_brakes(now);
         self.end_who_is_to_leave(now);
     }
 
@@ -52,7 +52,7 @@ impl Core {
     fn end_who_is_to_leave(&mut self, now: u64) {
         let leaving = self.state.leaving();
         let leaving = leaving.map(|(cluster, leaving)| (cluster, leaving.until));
-        let over = self.departures.look(leaving, self.recorded_at, now);
+        let over = self.departures.look(leaving, self.clock, now);
         if over.is_empty() {
             return;
         }

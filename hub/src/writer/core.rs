@@ -17,6 +17,7 @@ use shared::{
 };
 
 use super::{
+    brake::Holds,
     budgets::Budgets,
     claims::Claims,
     conflicts::OpenConflicts,
@@ -87,7 +88,9 @@ pub(super) struct Open {
 pub struct Core {
     pub(super) state: State,
     pub(super) head: Cursor,
-    pub(super) recorded_at: UnixMillis,
+    /// The wall clock at the last request or tick. It may be wrong, and set back later: nothing is kept of it but what is
+    /// recorded.
+    pub(super) clock: UnixMillis,
     pub(super) options: Options,
     pub(super) sessions: BTreeMap<ClusterId, Open>,
     /// Whose session is open, as it was published last.
@@ -100,6 +103,7 @@ pub struct Core {
     pub(super) heard: Heard,
     pub(super) self_preservation: SelfPreservation,
     pub(super) departures: Departures,
+    pub(super) holds: Holds,
     pub(super) last_session: SessionId,
     pub(super) claims: Claims,
     /// The key and the leaseTransitions under which each member was admitted last.
@@ -138,17 +142,18 @@ pub struct Options {
 
 impl Core {
     /// A core over a replayed state; `now` is monotonic milliseconds.
-    pub fn new(state: State, head: Cursor, recorded_at: UnixMillis, options: Options, now: u64) -> Self {
+    pub fn new(state: State, head: Cursor, clock: UnixMillis, options: Options, now: u64) -> Self {
         let mut conflicts = OpenConflicts::default();
         for (key, derived) in state.all_derived() {
             conflicts.changed(key, Some(&derived.content));
         }
         let budgets = Budgets::of(&state, now);
         let departures = Departures::of(&state, now);
+        let holds = Holds::of(&state);
         Self {
             state,
             head,
-            recorded_at,
+            clock,
             options,
             sessions: BTreeMap::new(),
             connected: Arc::default(),
@@ -158,6 +163,7 @@ impl Core {
             heard: Heard::new(now),
             self_preservation: SelfPreservation::default(),
             departures,
+            holds,
             last_session: SessionId(0),
             claims: Claims::default(),
             last_admitted: BTreeMap::new(),
@@ -192,7 +198,7 @@ impl Core {
 
     /// Records that these rules and bounds take over a log that others folded, if they do.
     pub fn adopt_rules(&mut self, clock: UnixMillis) {
-        self.recorded_at = self.recorded_at.max(clock);
+        self.clock = clock;
         let from = self.state.fold_version();
         let max = self.options.bounds.tombstones;
         for command in [
@@ -207,6 +213,11 @@ impl Core {
     /// The state, which may hold more than is durable: for looking only between batches.
     pub fn state(&self) -> &State {
         &self.state
+    }
+
+    /// The time that an event recorded now has: times in the log never go back.
+    pub(super) fn recorded_at(&self) -> UnixMillis {
+        self.clock.max(self.state.recorded_at())
     }
 
     /// The bounds that are settings.
@@ -292,7 +303,7 @@ impl Core {
 
     /// Takes one request. `clock` is the wall clock, `now` monotonic milliseconds.
     pub fn handle(&mut self, request: Request, clock: UnixMillis, now: u64) {
-        self.recorded_at = self.recorded_at.max(clock);
+        self.clock = clock;
         self.now = self.now.max(now);
         match request {
             Request::Admit(token, request) => self.admit(token, *request, now),
@@ -303,6 +314,11 @@ impl Core {
             } => {
                 self.observe(session, &cluster, observations);
             }
+            Request::Withdraw {
+                session,
+                cluster,
+                services,
+            } => self.brake_before_shares(session, &cluster, services),
             Request::CompleteListing {
                 session,
                 cluster,
@@ -519,7 +535,7 @@ impl Core {
                 DraftFact::Encoded(fact) => fact.clone(),
                 DraftFact::Decided(fact) => wire::encode_fact(fact),
             };
-            let mut event = draft.event(&self.state, fact, self.recorded_at);
+            let mut event = draft.event(&self.state, fact, self.clock);
             let reported = matches!(draft.fact, DraftFact::Encoded(_));
             event.changed_by = changed_by.filter(|_| reported).cloned();
             if let Fact::PrecedenceContested { held, .. } = &event.fact.fact {

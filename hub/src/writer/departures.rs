@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use shared::model::{ClusterId, UnixMillis};
 
 use super::heard::{TICK_LATENESS_MILLIS, TICK_MILLIS};
-use crate::fold::State;
+use crate::fold::{LEAVING_LONGEST_MILLIS, State};
 
 /// A hub that starts gives a member whose time is nearly or long over so much more, in milliseconds: who wanted it to stay
 /// could not say so while there was no hub.
@@ -57,7 +57,8 @@ impl Departures {
             let due = match known.get(cluster) {
                 Some((same, due)) if *same == until => due.saturating_add(moved),
                 _ => {
-                    let left = until.0.saturating_sub(clock.0);
+                    // A clock that was ahead when it was said, and is not now, puts it off no further than it may be.
+                    let left = until.0.saturating_sub(clock.0).min(LEAVING_LONGEST_MILLIS);
                     now.saturating_add(left.max(at_least(cluster, until)))
                 }
             };

@@ -42,6 +42,7 @@ mod withdrawals;
 
 pub use self::{
     actor::{Completed, Writer, WriterError, view_of},
+    brake::taken_back,
     claims::{LATER_EPOCH_WITNESSES, MINT_INTERVAL_MILLIS},
     connectivity::{LOST_AFTER_MILLIS, SUSPECT_AFTER_MILLIS},
     core::{Batch, Core, Options},

@@ -61,7 +61,7 @@ impl Core {
             by,
             issuer,
             not_after,
-            at: self.recorded_at,
+            at: self.recorded_at(),
         };
         self.operate(token, &command, true, |_, _, _| Vec::new(), now);
     }

@@ -4,7 +4,8 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use shared::model::{
-    ChainHash, ClusterId, Cursor, FactKey, KeyFingerprint, ListingGroup, Revision, SessionId, UnixMillis,
+    ChainHash, ClusterId, Cursor, FactKey, KeyFingerprint, ListingGroup, Revision, ServiceKey, SessionId,
+    UnixMillis,
     sync::{Hello, Observation, Refused, Welcome},
 };
 
@@ -42,6 +43,15 @@ pub enum Request {
         cluster: ClusterId,
         /// What it observed.
         observations: Vec<Observation>,
+    },
+    /// A message follows in several [`Request::Observe`]: what all of it takes back.
+    Withdraw {
+        /// The session.
+        session: SessionId,
+        /// Its cluster.
+        cluster: ClusterId,
+        /// The services whose exports go.
+        services: BTreeSet<ServiceKey>,
     },
     /// The end of a listing.
     CompleteListing {

@@ -18,6 +18,7 @@ async fn held() -> (InspectedHub, Member, Member) {
     let mut exports: Vec<Fact> = NAMES.iter().map(|name| export("held", name, 100, 80)).collect();
     exports.push(slice("held", "c", "c-1", &["10.0.0.7", "10.0.0.8"]));
     east.report(exports).await;
+    east.list().await;
     let mut removals: Vec<Fact> = NAMES
         .iter()
         .map(|name| Fact::ExportRemoved(service("held", name)))

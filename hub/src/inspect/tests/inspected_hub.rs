@@ -1,14 +1,17 @@
 //! A hub in memory: members that report, and clients with certificates that need no TLS to be believed.
 
-use std::sync::{Arc, atomic::AtomicU64};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, atomic::AtomicU64},
+};
 
 use prometheus_client::registry::Registry;
 use shared::{
     identity::Identity,
     model::{
-        ClusterId, Clusterset, Cursor, Endpoint, EndpointPort, EndpointSlice, Epoch, Export, Fact, IpFamily,
-        KeyFingerprint, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
-        SessionId, SliceKey, UnixMillis,
+        ClusterId, Clusterset, Cursor, Endpoint, EndpointPort, EndpointSlice, Epoch, Export, Fact, FactKey,
+        IpFamily, KeyFingerprint, ListingGroup, Protocol, ServiceKey, ServicePolicies, ServicePort,
+        ServiceType, SessionAffinity, SessionId, SliceKey, UnixMillis,
         sync::{Hello, Interest, Observation, ObservedItem, PROTOCOL_VERSION},
     },
     tls::PeerIdentity,
@@ -208,6 +211,7 @@ impl InspectedHub {
             writer: self.hub.writer.clone(),
             events,
             sequence: 0,
+            reported: BTreeSet::new(),
         })
     }
 
@@ -223,11 +227,20 @@ pub(crate) struct Member {
     writer: writer::WriterHandle,
     events: mpsc::UnboundedReceiver<SessionEvent>,
     sequence: u64,
+    /// What it reported and did not take back.
+    reported: BTreeSet<FactKey>,
 }
 
 impl Member {
     /// Reports facts and waits until they are durable.
     pub(crate) async fn report(&mut self, facts: Vec<Fact>) {
+        for (key, fact) in facts.iter().filter_map(|fact| Some((fact.key()?, fact))) {
+            if fact.is_removal() {
+                self.reported.remove(&key);
+            } else {
+                self.reported.insert(key);
+            }
+        }
         let observations = facts.iter().map(|fact| {
             self.sequence += 1;
             Observation::new(self.sequence, ObservedItem::Fact(wire::encode_fact(fact)))
@@ -238,6 +251,23 @@ impl Member {
             cluster: self.cluster.clone(),
             observations,
         };
+        self.send(request).await;
+    }
+
+    /// Lists its exports, all that it reported, and waits until that is durable.
+    pub(crate) async fn list(&mut self) {
+        self.sequence += 1;
+        let request = writer::Request::CompleteListing {
+            session: self.session,
+            cluster: self.cluster.clone(),
+            sequence: self.sequence,
+            group: ListingGroup::Exports,
+            seen: Arc::new(self.reported.clone()),
+        };
+        self.send(request).await;
+    }
+
+    async fn send(&mut self, request: writer::Request) {
         self.writer.permit().await.expect("the writer runs").send(request);
         loop {
             match self.events.recv().await.expect("the session is open") {

@@ -9,7 +9,10 @@ use tonic::Code;
 
 use super::*;
 use crate::{
-    session::machine::tests::{admission, hello, member, removal},
+    session::{
+        machine::tests::{admission, hello, member, removal},
+        unacknowledged::SHARE_ITEMS,
+    },
     writer::{CursorCheck, Holder, Inbox, Work, WriterHandle, request::SILENCE_MAX_MILLIS},
 };
 
@@ -239,6 +242,13 @@ fn a_member_with_much_to_say_has_a_share_with_the_writer_and_the_next_when_that_
     actor
         .on_message(AgentMessage::Observations(message), 0)
         .expect("in order");
+    let (_, mut inbox) = hand_over(&mut actor);
+    match inbox.try_next() {
+        Some(Work::Request(Request::Withdraw { services, .. })) => {
+            assert_eq!(services.len(), 1, "all of the message before the first of it");
+        }
+        _ => panic!("nothing was said of the whole message"),
+    }
     let handed = |actor: &mut SessionActor| {
         let (_, mut inbox) = hand_over(actor);
         match inbox.try_next() {

@@ -4,6 +4,10 @@
 /// Longest time within which removals are counted, in milliseconds: for so long what was removed is remembered.
 pub const BRAKE_WITHIN_MILLIS_MAX: u64 = 10 * 60 * 1_000;
 
+/// What is held goes after so many milliseconds where the policy does not say otherwise: 15 minutes, the time of a source's
+/// Lease. That is enough to bring a definition back, and what was meant to go does not wait for somebody who reads alerts.
+pub const BRAKE_LONGEST_MILLIS: u64 = 15 * 60 * 1_000;
+
 /// The removal brake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Brake {
@@ -15,7 +19,7 @@ pub struct Brake {
     pub percent: u8,
     /// Taken back within so many milliseconds, at most [`BRAKE_WITHIN_MILLIS_MAX`].
     pub within_millis: u64,
-    /// After so many milliseconds what is held goes, whoever has looked; `None`: it waits for a decision.
+    /// After so many milliseconds what is held goes, whether or not somebody decided; `None`: it waits for a decision.
     pub longest_millis: Option<u64>,
 }
 
@@ -26,7 +30,7 @@ impl Default for Brake {
             exports: 5,
             percent: 50,
             within_millis: 30_000,
-            longest_millis: None,
+            longest_millis: Some(BRAKE_LONGEST_MILLIS),
         }
     }
 }

@@ -17,7 +17,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use super::{ClusterId, ServiceKey, fact::FACT_BYTES_MAX};
 
-pub use brake::{BRAKE_WITHIN_MILLIS_MAX, Brake};
+pub use brake::{BRAKE_LONGEST_MILLIS, BRAKE_WITHIN_MILLIS_MAX, Brake};
 pub use budget::{Budget, BudgetRule, Limit, Usage};
 pub use imports::Imports;
 pub use loss::{LOSS_DETECTED_MILLIS, LOSS_MILLIS_MAX, Loss, LossAction, SELF_PRESERVATION_LOST_MIN};

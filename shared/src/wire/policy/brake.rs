@@ -8,6 +8,9 @@ use crate::model::{
     validate::{self, InvalidValue},
 };
 
+/// What `longest` says where what is held waits for a decision.
+const UNLIMITED: &str = "unlimited";
+
 /// What a document may say of the brake; what it leaves out is as if nothing was said.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -51,7 +54,10 @@ pub(super) fn read(rule: Option<BrakeRule>) -> Taken<Brake> {
         }
     }
     if let Some(longest) = rule.longest {
-        brake.longest_millis = Some(duration("longest", &longest, 0)?);
+        brake.longest_millis = match longest.as_str() {
+            UNLIMITED => None,
+            limited => Some(duration("longest", limited, 0)?),
+        };
     }
     Ok(brake)
 }

@@ -245,6 +245,12 @@ fn what_is_said_of_the_brake_is_read_and_what_is_not_said_is_as_without() {
     };
     let stated = "{enabled: true, exports: 2, percent: 80, within: 5s, longest: 2h}";
     assert_eq!(read(stated), Ok(all));
+    let unlimited = Brake {
+        longest_millis: None,
+        ..Brake::default()
+    };
+    assert_eq!(read("{longest: unlimited}"), Ok(unlimited));
+    assert_eq!(Brake::default().longest_millis, Some(15 * 60_000));
     for (wrong, why) in [
         (
             "{exports: 0}",

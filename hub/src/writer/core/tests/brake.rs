@@ -2,9 +2,11 @@
 
 use shared::model::{
     Export, IpFamily, Metadata, Protocol, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
+    policy::BRAKE_LONGEST_MILLIS,
 };
 
 use super::*;
+use crate::writer::{GRACE_AT_START_MILLIS, TICK_MILLIS};
 
 const EXPORTS: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
@@ -178,9 +180,12 @@ fn what_is_held_goes_when_the_policy_says_so() {
     operate(&mut core, policy("{longest: 10s}"), true);
     say(&mut core, session, EXPORTS.map(removed), 1_000);
     core.take_batch();
-    core.tick(UnixMillis(10_999), 500, [(id("east"), 500)]);
-    assert_eq!(core.held(), (1, 6));
-    core.tick(UnixMillis(11_000), 1_000, [(id("east"), 1_000)]);
+    // The wall clock is set forward by a day, and back to its beginning.
+    for (clock, now) in [(1_500, 500), (86_400_000, 5_000), (0, 10_499)] {
+        core.tick(UnixMillis(clock), now, [(id("east"), now)]);
+        assert_eq!(core.held(), (1, 6), "after {now} ms");
+    }
+    core.tick(UnixMillis(0), 10_500, [(id("east"), 10_500)]);
     assert_eq!(kinds(&core.take_batch()), ["brake_released"]);
     assert_eq!((core.held(), imports(&core)), ((0, 0), 0));
     let (mut core, session) = exporting();
@@ -229,4 +234,51 @@ fn a_release_says_what_would_go_and_what_would_stay() {
         assert!(east.contains(words), "{words} is not in: {east}");
     }
     assert_eq!(said(&core, "west"), "nothing to do: nothing of west is held");
+}
+
+/// A session hands a large message over in shares, and says before the first what all of them take back.
+#[test]
+fn a_message_in_shares_that_takes_back_everything_is_held_before_the_first_of_it() {
+    let mut core = core();
+    let session = admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    let names: Vec<String> = (0..300).map(|number| format!("s{number}")).collect();
+    say(&mut core, session, names.iter().map(|name| export(name)), 2);
+    let seen = names.iter().map(|name| FactKey::Export(service(name))).collect();
+    complete(&mut core, session, seen);
+    assert_eq!(imports(&core), 300);
+    let withdraw = |session| Request::Withdraw {
+        session,
+        cluster: id("east"),
+        services: names.iter().map(|name| service(name)).collect(),
+    };
+    core.handle(withdraw(SessionId(1)), UnixMillis(3), 0);
+    assert_eq!(core.held(), (0, 0), "a session that was replaced says nothing");
+    core.handle(withdraw(session), UnixMillis(3), 0);
+    let mut gone = 0;
+    for share in names.chunks(128) {
+        say(&mut core, session, share.iter().map(|name| removed(name)), 3);
+        gone = gone.max(300 - imports(&core));
+    }
+    assert_eq!(core.held(), (1, 300), "in the end all are held");
+    assert_eq!(gone, 0, "imports that were gone in between");
+}
+
+/// While there was no hub nothing could come back, and nobody could say a word.
+#[test]
+fn a_hub_that_starts_counts_the_time_before_and_leaves_a_grace() {
+    let (mut core, session) = exporting();
+    say(&mut core, session, EXPORTS.map(removed), 1_000);
+    let starts = |after: u64| {
+        let clock = UnixMillis(1_000 + after);
+        let mut started = Core::new(core.state().clone(), core.head(), clock, core.options.clone(), 0);
+        let mut ticks = (1..).map(|tick| tick * TICK_MILLIS);
+        ticks.find(|now| {
+            started.tick(UnixMillis(clock.0 + now), *now, [(id("east"), *now)]);
+            started.held() == (0, 0)
+        })
+    };
+    let longest = BRAKE_LONGEST_MILLIS;
+    assert_eq!(starts(0), Some(longest));
+    assert_eq!(starts(longest / 2), Some(longest / 2));
+    assert_eq!(starts(10 * longest), Some(TICK_MILLIS + GRACE_AT_START_MILLIS));
 }

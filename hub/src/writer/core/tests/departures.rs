@@ -87,3 +87,30 @@ fn a_hub_that_starts_when_the_time_is_over_leaves_a_grace_for_a_word() {
     let left = until_it_left(&mut core, TICK_MILLIS);
     assert_eq!(left, TICK_MILLIS + GRACE_AT_START_MILLIS);
 }
+
+/// A clock was ahead for a moment, or the hub moved to a machine whose clock is a little behind.
+#[test]
+fn a_clock_that_was_set_back_ends_no_membership_early() {
+    let mut core = core();
+    admit(&mut core, hello("east", "one", 1)).expect("admitted");
+    // For one tick the wall clock is an hour ahead; nothing is recorded.
+    core.tick(UnixMillis(3_600_000), TICK_MILLIS, [(id("east"), TICK_MILLIS)]);
+    assert!(core.take_batch().events.is_empty());
+    // It is right again. An operator has east leave ten minutes from now.
+    let drain = Command::Depart {
+        cluster: id("east"),
+        departure: Departure::Ordered {
+            operator: "alice".into(),
+            at: UnixMillis(1_000),
+            after_millis: 600_000,
+            evicts: true,
+        },
+    };
+    operate(&mut core, drain, true);
+    core.tick(
+        UnixMillis(1_500),
+        2 * TICK_MILLIS,
+        [(id("east"), 2 * TICK_MILLIS)],
+    );
+    assert_eq!(status(&core), MemberStatus::Joined, "it was to have ten minutes");
+}

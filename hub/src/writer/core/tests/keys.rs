@@ -58,8 +58,12 @@ fn two_keys_in_turn_are_a_duplicate_unless_an_election_explains_it() {
         let mut core = core();
         let first = admit(&mut core, hello("east", "one", 4)).expect("nobody holds it");
         core.closed(first, &id("east"), 1);
-        core.recorded_at = UnixMillis(50);
-        let second = admit(&mut core, renewing(2, "two", 5)).expect("renewed");
+        let later = Request::Admit(1, Box::new(renewing(2, "two", 5)));
+        core.handle(later, UnixMillis(50), 1);
+        let second = match &core.take_batch().replies[..] {
+            [Reply::Admitted(1, admission)] => admission.welcome.session,
+            other => panic!("{other:?}"),
+        };
         core.closed(second, &id("east"), 1);
         assert!(
             admit(&mut core, hello("east", "one", transitions)).is_some(),
