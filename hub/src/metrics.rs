@@ -78,6 +78,7 @@ pub struct WriterMetrics {
     exports_held: Gauge,
     epochs_begun: Counter,
     not_served: Gauge,
+    derived_anew: Counter,
     log_bytes: Gauge<u64, AtomicU64>,
     log_segments: Gauge<u64, AtomicU64>,
     log_oldest_revision: Gauge<u64, AtomicU64>,
@@ -106,6 +107,7 @@ impl Default for WriterMetrics {
             exports_held: Gauge::default(),
             epochs_begun: Counter::default(),
             not_served: Gauge::default(),
+            derived_anew: Counter::default(),
             log_bytes: Gauge::default(),
             log_segments: Gauge::default(),
             log_oldest_revision: Gauge::default(),
@@ -165,6 +167,7 @@ impl WriterMetrics {
             "1 while nobody is served, because members know a later epoch",
             metrics.not_served.clone(),
         );
+        metrics.register_snapshots(registry);
         metrics.register_policy(registry);
         metrics.register_log(registry);
         metrics.count_from_zero();
@@ -181,6 +184,15 @@ impl WriterMetrics {
         for outcome in [CONTEST_TAKEN, CONTEST_HELD] {
             drop(self.precedence_contests.get_or_create(&ContestLabel { outcome }));
         }
+    }
+
+    /// What is found at the start.
+    pub(crate) fn register_snapshots(&self, registry: &mut Registry) {
+        registry.register(
+            "snapshots_derived_anew",
+            "Starts over a snapshot with derived objects that do not follow from its facts and were derived anew",
+            self.derived_anew.clone(),
+        );
     }
 
     /// What policy and precedence come to.
@@ -282,6 +294,11 @@ impl WriterMetrics {
     /// Whether the clusterset is served.
     pub fn served(&self, serves: bool) {
         self.not_served.set(i64::from(!serves));
+    }
+
+    /// The hub started over a snapshot with derived objects that do not follow from its facts.
+    pub fn derived_anew(&self) {
+        self.derived_anew.inc();
     }
 
     /// All clusters that are known.

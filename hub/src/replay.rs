@@ -10,7 +10,7 @@ use shared::model::{Cursor, Fact};
 
 use self::decoding::{Decoded, Items};
 use crate::{
-    fold::{self, ForeignRules, RULES, Rules, SnapshotRow, State},
+    fold::{self, DerivedKey, ForeignRules, RULES, Restored, Rules, SnapshotRow, State},
     log::{LogError, LogReader},
 };
 
@@ -64,6 +64,7 @@ fn fold_all(rules: Rules, items: Items) -> Result<Replaying, ReplayError> {
         rows: Vec::new(),
         state: None,
         is_new: true,
+        differing: Vec::new(),
     };
     for chunk in items {
         for decoded in chunk? {
@@ -79,6 +80,8 @@ struct Replaying {
     is_new: bool,
     rows: Vec<SnapshotRow>,
     state: Option<State>,
+    /// Derived objects that the snapshot has otherwise than its facts say.
+    differing: Vec<DerivedKey>,
 }
 
 impl Replaying {
@@ -112,7 +115,11 @@ impl Replaying {
         if rows.is_empty() {
             return Ok(State::new());
         }
-        State::restore(rows).map_err(|error| ReplayError::Snapshot(error.to_string()))
+        let restored = State::restore_and_compare(rows);
+        let Restored { state, differing } =
+            restored.map_err(|error| ReplayError::Snapshot(error.to_string()))?;
+        self.differing = differing;
+        Ok(state)
     }
 
     fn finish(mut self) -> Result<State, ReplayError> {
@@ -121,7 +128,17 @@ impl Replaying {
         if !is_new {
             rules.fold(version)?;
         }
-        Ok(self.state.expect("made above"))
+        let mut state = self.state.expect("made above");
+        if let Some(first) = self.differing.first() {
+            tracing::error!(
+                objects = self.differing.len(),
+                %first,
+                "derived objects in the snapshot do not follow from its facts: they were derived anew, and every member \
+                 gets a snapshot. The release that wrote the log had a defect: please report it"
+            );
+            state.doubt_what_was_told();
+        }
+        Ok(state)
     }
 }
 

@@ -290,7 +290,8 @@ async fn a_policy_of_a_revoked_key_or_of_a_member_is_refused_unread() {
     for _ in 0..4 {
         let (outgoing, messages) = mpsc::channel(1);
         outgoing.send(endless_policy()).await.expect("there is room");
-        let stream = SyncClient::new(channel.clone()).stream(ReceiverStream::new(messages));
+        let mut client = SyncClient::new(channel.clone());
+        let stream = client.stream(ReceiverStream::new(messages));
         let ended = tokio::time::timeout(PATIENCE, async {
             let mut incoming = stream.await?.into_inner();
             while incoming.message().await?.is_some() {}

@@ -52,9 +52,12 @@ pub(super) fn view(
     let import = watches.imports.get(namespace, name);
     seen.import = version(&import);
     // What cannot be read is nobody's to change.
-    let unread = || match watches.imports.is_unreadable(namespace, name) {
-        true => Found::Stranger,
-        false => Found::Absent,
+    let unread = || {
+        if watches.imports.is_unreadable(namespace, name) {
+            Found::Stranger
+        } else {
+            Found::Absent
+        }
     };
     view.import = import.map_or_else(unread, |import| import.found().clone());
     let derived = watches

@@ -5,7 +5,7 @@
 use shared::doctor::rights::Rights;
 
 /// What its role must hold. The namespace `tributary-system` stands for the one that the agent's Leases are in.
-pub const NEEDED: [Rights; 33] = [
+pub const NEEDED: [Rights; 34] = [
     Rights::of("multicluster.x-k8s.io", "serviceexports", &["list", "watch"]),
     Rights::of("", "services", &["list", "watch"]),
     Rights::of("discovery.k8s.io", "endpointslices", &["list", "watch"]),

@@ -100,6 +100,12 @@ impl Picture {
         self
     }
 
+    /// The same without the slices that stood behind a service.
+    pub fn without_slices(mut self, service: &ServiceKey) -> Self {
+        self.local_slices.remove(service);
+        self
+    }
+
     /// Every service that somebody exports, or that something of ours belongs to.
     pub fn services(&self) -> BTreeSet<ServiceKey> {
         let derived = self.services.values().filter(|service| is_ours(service));

@@ -1,15 +1,14 @@
 //! The removal brake: a member that takes back most of its exports at once (its cluster lost the definition, or somebody
 //! uninstalled another product) is held, by a recorded decision. Its removals are facts as ever; what it took back goes on
-//! to count in what is derived, until each export comes back, the brake is released, or the membership ends.
+//! to count in what is derived, until each export comes back, the brake is released, or the incarnation ends. Its endpoints
+//! are sent only where no other member serves: they may be dead, and nobody corrects them.
 //! When it is to be decided is said elsewhere, for that takes a clock.
 
 use std::collections::BTreeSet;
 
 use shared::model::{ClusterId, Fact, ServiceKey, UnixMillis};
 
-use super::{
-    Draft, Member, Rejection, State, derived::Step, exports, remembered, slice, taken_back::EngagedBrake,
-};
+use super::{Draft, Member, Rejection, State, derived::Step, exports, remembered, taken_back::EngagedBrake};
 
 /// Engages the brake of a member that is about to take back these exports at a time, if that is most of what it has,
 /// with what it took back lately.
@@ -20,7 +19,7 @@ pub(super) fn engage(
     at: UnixMillis,
 ) -> Result<Vec<Draft>, Rejection> {
     let member = current(state, cluster)?;
-    if member.taken_back.brake().is_some() {
+    if member.taken_back.brake().is_some() || !member.may_be_held() {
         return Ok(Vec::new());
     }
     let brake = state.brake();
@@ -82,19 +81,16 @@ pub(super) fn engaged(
     for service in &services {
         exports::count(state, cluster, service);
         exports::rederive(state, service, step);
-        slice::rederive_all(state, service, cluster, step);
     }
 }
 
 /// Nothing of the member is held any more.
 pub(super) fn released(state: &mut State, cluster: &ClusterId, step: &mut Step) {
-    let member = state.member_mut(cluster);
-    let Some(member) = member.filter(|member| member.taken_back.brake().is_some()) else {
+    let member = state.member(cluster);
+    if member.is_none_or(|member| member.taken_back.brake().is_none()) {
         return;
-    };
-    let taken_back = std::mem::take(&mut member.taken_back);
-    remembered::note(state, cluster);
-    for service in taken_back.held_exports() {
-        exports::withdraw(state, cluster, service, step);
+    }
+    for service in remembered::forget_all_of(state, cluster) {
+        exports::withdraw(state, cluster, &service, step);
     }
 }

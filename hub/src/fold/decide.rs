@@ -73,14 +73,17 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
             certificate,
             at,
         } => tokens::join(state, *token, (cluster, *key), certificate, *at),
-        Command::AdoptFoldVersion { from } => Ok(adopt_fold_version(*from)),
+        Command::AdoptFoldVersion { from } => Ok(adopt_fold_version(state, *from)),
         Command::BoundTombstones { max } => Ok(bound_tombstones(state, *max)),
     }
 }
 
-fn adopt_fold_version(from: u32) -> Vec<Draft> {
+/// Also where the rules are the same and what followed from them is not: all cursors need a snapshot then, and with an event
+/// there is a position from which they resume.
+fn adopt_fold_version(state: &State, from: u32) -> Vec<Draft> {
     let to = FOLD_VERSION;
-    decided_if(from != to, Fact::FoldVersionChanged { from, to })
+    let is_doubted = !state.can_resume_from(state.revision());
+    decided_if(from != to || is_doubted, Fact::FoldVersionChanged { from, to })
 }
 
 fn bound_tombstones(state: &State, max: u32) -> Vec<Draft> {

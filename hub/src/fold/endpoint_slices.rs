@@ -29,7 +29,7 @@ pub(super) fn upserted(
         return;
     };
     let key = FactKey::EndpointSlice(endpoint_slice.key.clone());
-    let before = member.facts.replace(key.clone(), recorded);
+    member.facts.replace(key.clone(), recorded);
     remembered::reported(state, cluster, &[key]);
     let service = &endpoint_slice.key.service;
     let passes = (&gate, fate::fate(state, service, cluster));
@@ -45,10 +45,8 @@ pub(super) fn upserted(
         step,
     );
     lost::settle(state, &endpoint_slice.key.service, step);
-    let before = before.as_ref().and_then(RecordedFact::endpoint_slice);
-    if leaves_out(&gate, endpoint_slice) || before.is_some_and(|before| leaves_out(&gate, before)) {
-        exports::rejudge_addresses(state, &endpoint_slice.key.service, cluster, step);
-    }
+    let leaves_out = leaves_out(&gate, endpoint_slice);
+    exports::rejudge_addresses(state, &endpoint_slice.key.service, cluster, leaves_out, step);
 }
 
 fn leaves_out(gate: &AddressGate<'_>, slice: &EndpointSlice) -> bool {
@@ -65,18 +63,11 @@ pub(super) fn removed(state: &mut State, cluster: &ClusterId, key: &SliceKey, st
     };
     // It goes with its export, and shares its fate; one whose export stands is gone.
     let with_its_export = member.export(&key.service).is_none() && member.taken_back.has_export(&key.service);
-    if with_its_export && remembered::take_back(state, cluster, fact_key, removed.clone(), step.recorded_at) {
+    if with_its_export && remembered::take_back(state, cluster, fact_key, removed, step.recorded_at) {
         return;
     }
     let derived = DerivedKey::slice(&key.service, cluster, &key.name);
     state.derived.remove(&derived, step);
     lost::settle(state, &key.service, step);
-    let gate = Gate::of(state);
-    let gate = gate.addresses(cluster);
-    if removed
-        .endpoint_slice()
-        .is_some_and(|before| leaves_out(&gate, before))
-    {
-        exports::rejudge_addresses(state, &key.service, cluster, step);
-    }
+    exports::rejudge_addresses(state, &key.service, cluster, false, step);
 }

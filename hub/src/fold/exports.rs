@@ -30,11 +30,15 @@ pub(super) fn upserted(
     let before = before.as_ref().and_then(RecordedFact::export);
     let same_ports = before.is_some_and(|before| before.ports == export.ports);
     // What was held of it counts no more: it has slices of its own again, or none.
-    for key in remembered::came_back(state, cluster, &export.service) {
+    let came_back = remembered::came_back(state, cluster, &export.service);
+    for key in &came_back {
         if let FactKey::EndpointSlice(slice) = key {
             let derived = DerivedKey::slice(&slice.service, cluster, &slice.name);
             state.derived.remove(&derived, step);
         }
+    }
+    if !came_back.is_empty() {
+        slice::rederive_all(state, &export.service, cluster, step);
     }
     count(state, cluster, &export.service);
     settle_contest(state, &export.service);
@@ -68,7 +72,10 @@ pub(super) fn removed(state: &mut State, cluster: &ClusterId, service: &ServiceK
     let Some(removed) = member.facts.remove(&key) else {
         return;
     };
-    if !remembered::take_back(state, cluster, key, removed, step.recorded_at) {
+    if remembered::take_back(state, cluster, key, removed, step.recorded_at) {
+        // It keeps its place, and its endpoints yield to those of others.
+        lost::settle(state, service, step);
+    } else {
         withdraw(state, cluster, service, step);
     }
 }
@@ -113,7 +120,7 @@ pub(super) fn rederive_all(state: &mut State, step: &mut Step) {
     let services: Vec<ServiceKey> = state.exporters.keys().cloned().collect();
     for service in &services {
         rederive_by(state, service, &gate, true, step);
-        let count = |cluster: &&ClusterId| state.counts(cluster);
+        let count = |cluster: &&ClusterId| state.counts(cluster, service);
         let exporters: Vec<ClusterId> = state.exporters(service).filter(count).cloned().collect();
         for cluster in &exporters {
             slice::rederive_all(state, service, cluster, step);
@@ -132,9 +139,12 @@ fn rederive_by(state: &mut State, service: &ServiceKey, gate: &Gate, judge_addre
     let (candidates, refused) = precedence::judged(state, service, gate);
     let after = import::derive(service, &candidates, gate.rules()).map(Arc::new);
     let conflicts: Arc<[_]> = conflict::conflicts(&candidates, after.as_deref(), gate.rules()).into();
+    // Slices only come with a judgement of their own: where nothing was left out, nothing is after one of them went.
+    let nothing_is_left_out =
+        |known: &ExportStatus| !judge_addresses && known.denial.is_none() && known.left_out.is_empty();
     let left_out = |candidate: &Candidate<'_>| {
         let known = state.export_status(candidate.cluster, service);
-        match known.filter(|known| !judge_addresses && known.denial.is_none()) {
+        match known.filter(|known| nothing_is_left_out(known)) {
             Some(known) => known.left_out.clone(),
             None => left_out_of(state, service, candidate.cluster, gate),
         }
@@ -166,15 +176,18 @@ fn left_out_of(state: &State, service: &ServiceKey, cluster: &ClusterId, gate: &
     gate.addresses(cluster).words(slices.map(|(_, slice)| slice))
 }
 
-/// Says anew which endpoints of one export are left out: a slice changed that has such, or had.
+/// Says anew which endpoints of one export are left out, after one of its slices changed. `leaves_out`: it has such now.
+/// Where none is and none was, nothing is counted: whatever was there before, the status has it.
 pub(super) fn rejudge_addresses(
     state: &mut State,
     service: &ServiceKey,
     cluster: &ClusterId,
+    leaves_out: bool,
     step: &mut Step,
 ) {
     let known = state.export_status(cluster, service);
-    let Some(known) = known.filter(|known| known.denial.is_none()) else {
+    let concerned = |known: &ExportStatus| leaves_out || !known.left_out.is_empty();
+    let Some(known) = known.filter(|known| known.denial.is_none() && concerned(known)) else {
         return;
     };
     let left_out = left_out_of(state, service, cluster, &Gate::of(state));
@@ -210,7 +223,7 @@ fn rederive_clusters(
         state.derived.remove_slices(service, cluster, step);
     }
     for cluster in &exports {
-        if !slice::same_filter(before, after, cluster) && state.counts(cluster) {
+        if !slice::same_filter(before, after, cluster) && state.counts(cluster, service) {
             slice::rederive_all(state, service, cluster, step);
         }
     }

@@ -1,10 +1,10 @@
-//! What of a member's endpoints behind a service importing clusters hold, while the member is withdrawn or is to leave: by
-//! the policy, and by what the others have.
+//! What of a member's endpoints behind a service importing clusters hold, while the member is withdrawn or is to leave, or
+//! its export is held: by the policy, and by what the others have.
 //! Who is that is decided elsewhere.
 
 use shared::model::{ClusterId, Endpoint, EndpointView, Endpoints, ServiceKey, policy::LossAction};
 
-use super::{DerivedContent, DerivedKey, State};
+use super::{DerivedContent, DerivedKey, State, rules::HELD_YIELD_SINCE};
 
 /// What becomes of the endpoints of one member behind one service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,22 +36,61 @@ fn not_ready(endpoint: Endpoint) -> Endpoint {
     }
 }
 
-/// What becomes of a member's endpoints behind a service. What the members that count have of it was derived before, and for
-/// withdrawn ones what those have that are to leave.
+/// The place of a member's endpoints behind a service: they count as they are (the first), or only where none of an earlier
+/// place is ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Place {
+    /// Its cluster is there, exports the service, and stays.
+    Counts,
+    /// Its cluster is to leave, and answers until then.
+    Leaving,
+    /// Its cluster took the export back: nobody knows whether there is anything behind it.
+    Held,
+    /// Its cluster is lost.
+    Withdrawn,
+}
+
+/// The place of a member's endpoints behind a service.
+pub(super) fn place(state: &State, service: &ServiceKey, cluster: &ClusterId) -> Place {
+    if state.withdrawn.contains_key(cluster) {
+        return Place::Withdrawn;
+    }
+    if yields_when_held(state, service, cluster) {
+        return Place::Held;
+    }
+    if state.leaving.contains_key(cluster) {
+        return Place::Leaving;
+    }
+    Place::Counts
+}
+
+/// What becomes of a member's endpoints behind a service. What the members of earlier places have of it was derived before.
 pub(super) fn fate(state: &State, service: &ServiceKey, cluster: &ClusterId) -> Fate {
-    if state.leaving.contains_key(cluster) && is_served(state, service, |other| state.counts(other)) {
-        return Fate::Withdrawn;
+    let own = place(state, service, cluster);
+    let served_before = |later: Place| {
+        let is_before = |other: &ClusterId| place(state, service, other) < later;
+        is_served(state, service, is_before)
+    };
+    let yields = match own {
+        Place::Counts => return Fate::Reported,
+        Place::Leaving | Place::Held => served_before(own),
+        // It may be to leave, or held, besides.
+        Place::Withdrawn => {
+            (state.leaving.contains_key(cluster) && served_before(Place::Leaving))
+                || (yields_when_held(state, service, cluster) && served_before(Place::Held))
+        }
+    };
+    match (own, state.loss().action) {
+        _ if yields => Fate::Withdrawn,
+        (Place::Counts | Place::Leaving | Place::Held, _) | (_, LossAction::Retain) => Fate::Reported,
+        _ if !served_before(Place::Withdrawn) => Fate::Reported,
+        (_, LossAction::NotReady) => Fate::NotReady,
+        (_, LossAction::Withdraw) => Fate::Withdrawn,
     }
-    if !state.withdrawn.contains_key(cluster) {
-        return Fate::Reported;
-    }
-    let is_there = |other: &ClusterId| !state.withdrawn.contains_key(other);
-    match state.loss().action {
-        LossAction::Retain => Fate::Reported,
-        _ if !is_served(state, service, is_there) => Fate::Reported,
-        LossAction::NotReady => Fate::NotReady,
-        LossAction::Withdraw => Fate::Withdrawn,
-    }
+}
+
+fn yields_when_held(state: &State, service: &ServiceKey, cluster: &ClusterId) -> bool {
+    state.fold_version >= HELD_YIELD_SINCE && state.holds(cluster, service)
 }
 
 /// Whether one of these members has a ready endpoint behind a service. Where none has, those of the others stay: what may

@@ -5,7 +5,10 @@
 use shared::model::{ClusterId, Fact, KeyFingerprint, ServiceKey, UnixMillis, advice};
 
 use super::{
-    Departure, Draft, Member, MemberStatus, Rejection, State, derived::Step, fate, lost, membership, slice,
+    Departure, Draft, Member, MemberStatus, Rejection, State,
+    derived::Step,
+    fate::{self, Place},
+    lost, membership, slice,
 };
 
 /// The longest that a member is to leave before it does, in milliseconds: a week. What is put off further is forgotten.
@@ -177,7 +180,9 @@ impl Member {
 impl State {
     /// Whether a member other than this one, that counts, has a ready endpoint behind a service.
     pub fn is_served_without(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
-        fate::is_served(self, service, |other| other != cluster && self.counts(other))
+        fate::is_served(self, service, |other| {
+            other != cluster && self.counts(other, service)
+        })
     }
 
     /// The members that are to leave, with when, in the order of their ids.
@@ -188,8 +193,9 @@ impl State {
         })
     }
 
-    /// Whether a member's endpoints count for the others as it reports them: it is neither withdrawn nor to leave.
-    pub(super) fn counts(&self, cluster: &ClusterId) -> bool {
-        !self.withdrawn.contains_key(cluster) && !self.leaving.contains_key(cluster)
+    /// Whether a member's endpoints behind a service count for the others as it reports them: it is neither withdrawn nor to
+    /// leave, and its export is not held.
+    pub(super) fn counts(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
+        fate::place(self, service, cluster) == Place::Counts
     }
 }

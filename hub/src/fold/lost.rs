@@ -4,7 +4,12 @@
 
 use shared::model::{ClusterId, Fact, ServiceKey, policy::Loss};
 
-use super::{Connectivity, Draft, Rejection, State, derived::Step, slice};
+use super::{
+    Connectivity, Draft, Rejection, State,
+    derived::Step,
+    fate::{self, Place},
+    slice,
+};
 
 /// A lost member is withdrawn, if it is not yet.
 pub(super) fn withdraw(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
@@ -73,17 +78,17 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId) {
     state.leaving.remove(cluster);
 }
 
-/// Derives anew what members that are to leave have of a service, and then what withdrawn ones have: whether it stands
-/// depends on what the others have, and for the latter on what is left of the former.
+/// Derives anew what those have of a service whose endpoints do not count as they are, place by place: whether they are sent
+/// depends on what is left of the places before.
 pub(super) fn settle(state: &mut State, service: &ServiceKey, step: &mut Step) {
-    if state.withdrawn.is_empty() && state.leaving.is_empty() {
+    if state.withdrawn.is_empty() && state.leaving.is_empty() && state.held.is_empty() {
         return;
     }
     let exporters = state.exporters(service);
-    let aside = exporters.filter(|cluster| !state.counts(cluster)).cloned();
-    let (withdrawn, leaving): (Vec<ClusterId>, Vec<ClusterId>) =
-        aside.partition(|cluster| state.withdrawn.contains_key(cluster));
-    for cluster in leaving.iter().chain(&withdrawn) {
+    let places = exporters.map(|cluster| (fate::place(state, service, cluster), cluster.clone()));
+    let mut aside: Vec<(Place, ClusterId)> = places.filter(|(place, _)| *place != Place::Counts).collect();
+    aside.sort();
+    for (_, cluster) in &aside {
         slice::rederive_all(state, service, cluster, step);
     }
 }

@@ -2,7 +2,9 @@
 //! is the business of `keys.rs`.
 //! It never looks at a certificate: key and id come from one that has been verified.
 
-use shared::model::{ClusterId, Fact, FactKey, KeyAcceptance, KeyFingerprint, KeyTerms, ServiceKey, advice};
+use shared::model::{
+    ClusterId, Fact, FactKey, KeyAcceptance, KeyFingerprint, KeyTerms, ServiceKey, UnixMillis, advice,
+};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -14,14 +16,22 @@ use super::{
     derived::Step,
     exports,
     keys::{self, MEMBER_KEYS_MAX},
-    lost, profile,
+    lost, profile, remembered,
     taken_back::TakenBack,
 };
 
-/// Most cluster ids that a clusterset knows, former and forgotten ones included.
+/// Most cluster ids that a clusterset knows, former and forgotten ones included. Where they are used up, a new one takes the
+/// place of the former one that has been gone for longest, if that may be forgotten.
 pub const MEMBERS_MAX: usize = shared::model::sync::SOURCES_HELD_MAX;
 /// Most keys of ended memberships that are kept refused for one id.
 pub const REFUSED_KEYS_MAX: usize = 1_024;
+
+/// A former id may be forgotten so long after its end, in milliseconds, if the certificates of its keys have ended: 30 days. An
+/// agent that was away for longer is told nothing of it.
+pub const FORMER_KEPT_MILLIS: u64 = 30 * 24 * 60 * 60 * 1_000;
+/// The same where nobody knows when those certificates end, in milliseconds: 400 days, more than any lasts that the hub's own
+/// commands make unless asked otherwise.
+pub const FORMER_KEYS_KEPT_MILLIS: u64 = 400 * 24 * 60 * 60 * 1_000;
 
 /// A Hello: nothing, a join, or a refusal that names the operator's command.
 pub(super) fn admit(
@@ -41,7 +51,7 @@ pub(super) fn admit(
         },
     );
     let Some(member) = state.member(cluster) else {
-        return if state.members.len() < MEMBERS_MAX {
+        return if has_room(state, presented.at) {
             Ok(vec![joined])
         } else {
             Err(too_many_members(cluster))
@@ -160,9 +170,58 @@ fn too_many_members(cluster: &ClusterId) -> Rejection {
         AdmissionRefusal::TooManyMembers,
         format!(
             "cluster {cluster} would be one more than the {MEMBERS_MAX} cluster ids that a clusterset may \
-             know: re-use the id of a cluster that left, or start another clusterset"
+             know: re-use the id of a cluster that left. One that left is forgotten after {} days, if the certificates of \
+             its keys have ended by then",
+            FORMER_KEPT_MILLIS / 86_400_000
         ),
     )
+}
+
+/// Whether one more id can be known at a time.
+fn has_room(state: &State, now: UnixMillis) -> bool {
+    state.members.len() < MEMBERS_MAX || longest_gone(state, now).is_some()
+}
+
+/// The former id that may be forgotten at a time, and has been gone for longest. One that was evicted never is: it needs an
+/// operator's word to come back.
+fn longest_gone(state: &State, now: UnixMillis) -> Option<&ClusterId> {
+    let gone_for = |member: &Member| now.0.saturating_sub(member.since.0);
+    let may_go = |member: &Member| {
+        let former = matches!(member.status, MemberStatus::Left | MemberStatus::Forgotten);
+        let keys_ended =
+            member.refused_keys.is_empty() || member.refused_until.is_some_and(|until| until <= now);
+        let ended = gone_for(member) >= FORMER_KEPT_MILLIS && keys_ended;
+        former && (ended || gone_for(member) >= FORMER_KEYS_KEPT_MILLIS)
+    };
+    let former = state.members.iter().filter(|(_, member)| may_go(member));
+    former
+        .min_by_key(|(_, member)| member.since)
+        .map(|(cluster, _)| cluster)
+}
+
+/// A cluster is to be known that is not: where the ids are used up, another one is forgotten.
+fn make_room(state: &mut State, cluster: &ClusterId, step: &Step) {
+    if state.members.contains_key(cluster) || state.members.len() < MEMBERS_MAX {
+        return;
+    }
+    if let Some(gone) = longest_gone(state, step.recorded_at).cloned() {
+        state.members.remove(&gone);
+    }
+}
+
+/// When the last certificate of all refused keys of a member ends, with those that it has now.
+fn refused_until(member: &Member) -> Option<UnixMillis> {
+    let mut until = UnixMillis::default();
+    if !member.refused_keys.is_empty() {
+        until = member.refused_until?;
+    }
+    if !member.contested_keys.is_empty() {
+        return None;
+    }
+    for known in member.keys.values() {
+        until = until.max(known.terms.not_after?);
+    }
+    Some(until)
 }
 
 pub(super) fn evict(state: &State, cluster: &ClusterId, operator: &str) -> Result<Vec<Draft>, Rejection> {
@@ -234,7 +293,7 @@ pub(super) fn forget(state: &State, cluster: &ClusterId, operator: &str) -> Resu
              `{}`",
             advice::member_evict(cluster)
         ))),
-        None if state.members.len() >= MEMBERS_MAX => Err(too_many_members(cluster)),
+        None if !has_room(state, state.recorded_at) => Err(too_many_members(cluster)),
         _ => {
             let operator = operator.into();
             Ok(vec![Draft::decided(cluster, Fact::MemberForgotten { operator })])
@@ -275,7 +334,12 @@ pub(super) fn joined(
         member.since = step.recorded_at;
         member.listings.clear();
     };
+    make_room(state, cluster, step);
     state.change_member(cluster, || stranger(step), joins);
+    // What the former cluster took back does not come back with the new one.
+    for service in remembered::forget_all_of(state, cluster) {
+        exports::withdraw(state, cluster, &service, step);
+    }
     lost::set_withdrawn(state, cluster, false, step);
     profile::rederive(state, cluster, step);
 }
@@ -290,15 +354,15 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId, status: MemberStatus
     member.since = step.recorded_at;
     member.next_cluster_fingerprint = None;
     member.listings.clear();
+    member.refused_until = refused_until(member);
     let refused = Arc::make_mut(&mut member.refused_keys);
     refused.extend(std::mem::take(&mut member.keys).into_keys());
     refused.append(&mut member.contested_keys);
     let facts = std::mem::take(&mut member.facts);
-    let taken_back = std::mem::take(&mut member.taken_back);
+    let held = remembered::forget_all_of(state, cluster);
     lost::ended(state, cluster);
-    state.taking_back.remove(cluster);
     let exported: Vec<ServiceKey> = facts.keys().filter_map(exported_service).collect();
-    for service in exported.iter().chain(taken_back.held_exports()) {
+    for service in exported.iter().chain(&held) {
         exports::withdraw(state, cluster, service, step);
     }
     state.derived.remove(&DerivedKey::Profile(cluster.clone()), step);
@@ -319,6 +383,7 @@ pub(super) fn forgotten(state: &mut State, cluster: &ClusterId, step: &Step) {
             member.since = step.recorded_at;
         }
     };
+    make_room(state, cluster, step);
     state.change_member(cluster, || stranger(step), forgets);
 }
 
@@ -342,6 +407,7 @@ fn stranger(step: &Step) -> Member {
         keys: BTreeMap::new(),
         contested_keys: BTreeSet::new(),
         refused_keys: Arc::default(),
+        refused_until: None,
         connectivity: Connectivity::Lost,
         withdrawn: false,
         leaving: None,

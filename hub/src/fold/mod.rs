@@ -64,12 +64,12 @@ pub use key::{Change, DerivedContent, DerivedKey};
 pub use keys::{CERTIFIED_OVER_MAX, MEMBER_KEYS_MAX, REVOKED_KEYS_MAX};
 pub use leaving::{LEAVING_LONGEST_MILLIS, Leaving};
 pub use map::Map;
-pub use membership::{MEMBERS_MAX, REFUSED_KEYS_MAX};
+pub use membership::{FORMER_KEPT_MILLIS, FORMER_KEYS_KEPT_MILLIS, MEMBERS_MAX, REFUSED_KEYS_MAX};
 pub use policy::{PolicyOutcome, SomeServices};
 pub use profile_content::{ConditionStatus, ConditionType, Profile, ProfileCondition, Properties};
 pub use recorded::RecordedFact;
 pub use rules::{FIRST_FOLD_VERSION, FOLD_VERSION, ForeignRules, RULES, Rules};
-pub use snapshot::{DerivedRow, MemberRow, RestoreError, SnapshotHeader, SnapshotRow};
+pub use snapshot::{DerivedRow, MemberRow, RestoreError, Restored, SnapshotHeader, SnapshotRow};
 pub use state::{
     AdmittedKey, AppliedPolicy, Connectivity, Contest, JoinTokenState, JoinTokenUse, KeyHolder, Member,
     MemberStatus, RevokedKey, State,

@@ -2,9 +2,11 @@
 //! it, by the times that the log has.
 //! It derives nothing.
 
-use shared::model::{ClusterId, FactKey, ServiceKey, UnixMillis, fact::MEMBER_FACTS_MAX, policy::Brake};
+use shared::model::{
+    ClusterId, FactKey, ListingGroup, ServiceKey, UnixMillis, fact::MEMBER_FACTS_MAX, policy::Brake,
+};
 
-use super::{RecordedFact, State, taken_back::TakenBack};
+use super::{Member, RecordedFact, State, taken_back::TakenBack};
 
 /// Most facts that are held or remembered of one member. What it takes back beyond is gone at once.
 const TAKEN_BACK_MAX: usize = MEMBER_FACTS_MAX;
@@ -21,9 +23,10 @@ pub(super) fn take_back(
     let Some(member) = state.member_mut(cluster) else {
         return false;
     };
+    let counts = enabled && member.may_be_held();
     let taken_back = &mut member.taken_back;
     let engaged = taken_back.brake().is_some();
-    if !(engaged || enabled) || taken_back.facts().len() >= TAKEN_BACK_MAX {
+    if !(engaged || counts) || taken_back.facts().len() >= TAKEN_BACK_MAX {
         return false;
     }
     taken_back.add(key, recorded, at);
@@ -76,20 +79,48 @@ pub(super) fn forget_of(taken_back: &mut TakenBack, brake: &Brake, now: UnixMill
     }
 }
 
-/// Says anew whether something is remembered of a member.
+/// A new incarnation begins, or the membership ends: nothing of the former cluster is held or remembered. Returns the
+/// services whose exports were held and count no more.
+pub(super) fn forget_all_of(state: &mut State, cluster: &ClusterId) -> Vec<ServiceKey> {
+    let Some(member) = state.member_mut(cluster) else {
+        return Vec::new();
+    };
+    let taken_back = std::mem::take(&mut member.taken_back);
+    note(state, cluster);
+    taken_back.held_exports().cloned().collect()
+}
+
+/// Says anew whether a member is held, and whether something is remembered of one that is not.
 pub(super) fn note(state: &mut State, cluster: &ClusterId) {
-    let remembers = state.member(cluster).is_some_and(|member| {
-        let taken_back = &member.taken_back;
-        taken_back.brake().is_none() && !taken_back.facts().is_empty()
-    });
-    if remembers {
-        state.taking_back.insert(cluster.clone(), ());
-    } else {
-        state.taking_back.remove(cluster);
+    let taken_back = state.member(cluster).map(|member| &member.taken_back);
+    let held = taken_back.is_some_and(|taken_back| taken_back.brake().is_some());
+    let remembers = !held && taken_back.is_some_and(|taken_back| !taken_back.facts().is_empty());
+    for (index, is_in) in [(&mut state.held, held), (&mut state.taking_back, remembers)] {
+        if is_in {
+            index.insert(cluster.clone(), ());
+        } else {
+            index.remove(cluster);
+        }
+    }
+}
+
+impl Member {
+    /// Whether the brake may be engaged. Before the first complete listing of an incarnation it may not: until then the
+    /// facts are those of the cluster that was there before, and what goes of them is not taken back by this one.
+    pub(super) fn may_be_held(&self) -> bool {
+        self.listings.contains_key(&ListingGroup::Exports)
     }
 }
 
 impl State {
+    /// Whether the export that counts of a member for a service is one that it took back and that is held.
+    pub(super) fn holds(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
+        self.held.contains_key(cluster)
+            && self
+                .member(cluster)
+                .is_some_and(|member| member.taken_back.held_since(service).is_some())
+    }
+
     /// When a member is held that takes back most of its exports at once.
     pub fn brake(&self) -> Brake {
         self.policy

@@ -22,6 +22,9 @@ const EXACT_NAMESPACES_SINCE: u32 = 3;
 /// The version from which on two names of one traffic distribution are no conflict.
 const ALIASES_SINCE: u32 = 3;
 
+/// The version from which on endpoints of exports that are held yield to ready ones of other members.
+pub(super) const HELD_YIELD_SINCE: u32 = 3;
+
 /// The version that folds a log which never recorded another.
 pub const FIRST_FOLD_VERSION: u32 = 1;
 

@@ -133,6 +133,8 @@ pub struct MemberRow {
     pub contested_keys: BTreeSet<KeyFingerprint>,
     /// Keys of ended memberships.
     pub refused_keys: BTreeSet<KeyFingerprint>,
+    /// When the last certificate of those ends, if that is known.
+    pub refused_until: Option<UnixMillis>,
     /// How it is heard from.
     pub connectivity: Connectivity,
     /// Its endpoints do not count.
@@ -160,7 +162,18 @@ pub struct DerivedRow {
     pub transitions: Vec<UnixMillis>,
 }
 
-/// Why rows give no state. The log's advice is to start from an older snapshot or to replay.
+/// A state that was restored from rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Restored {
+    /// The state.
+    pub state: State,
+    /// Derived objects whose content in the rows does not follow from their facts, under rules that this program has: a
+    /// defect of the program that wrote them, or damage. They are derived anew, count as changed, and no cursor resumes
+    /// until an event is recorded.
+    pub differing: Vec<DerivedKey>,
+}
+
+/// Why rows give no state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RestoreError {
     /// The first row is no header, or a second one follows.
@@ -169,8 +182,6 @@ pub enum RestoreError {
     Misplaced(String),
     /// Fewer or more rows than the header says.
     Incomplete(Box<SnapshotHeader>),
-    /// A derived object does not follow from the facts under the same rules.
-    DerivedDiffers(DerivedKey),
 }
 
 impl fmt::Display for RestoreError {
@@ -183,9 +194,6 @@ impl fmt::Display for RestoreError {
                 "a snapshot at revision {} lacks rows that its header counts",
                 header.revision
             ),
-            Self::DerivedDiffers(key) => {
-                write!(f, "the snapshot's {key} does not follow from its facts")
-            }
         }
     }
 }
@@ -267,9 +275,16 @@ impl State {
             .chain(taken_back)
     }
 
-    /// The state that gave `rows`. Under a version of the rules that this program folds it is equal to the last byte;
-    /// under another, derived objects that came out differently count as changed and all cursors need a snapshot.
+    /// The state that gave `rows`, equal to the last byte where its derived objects follow from its facts. Those that come
+    /// out differently, as under other rules, count as changed, and all cursors need a snapshot.
     pub fn restore(rows: impl IntoIterator<Item = SnapshotRow>) -> Result<Self, RestoreError> {
+        Ok(Self::restore_and_compare(rows)?.state)
+    }
+
+    /// [`State::restore`], and which derived objects came out differently though the rules are the same.
+    pub fn restore_and_compare(
+        rows: impl IntoIterator<Item = SnapshotRow>,
+    ) -> Result<Restored, RestoreError> {
         let mut rows = rows.into_iter();
         let Some(SnapshotRow::Header(header)) = rows.next() else {
             return Err(RestoreError::Header);
@@ -297,6 +312,7 @@ fn member_row(cluster: &ClusterId, member: &Member) -> MemberRow {
         keys: member.keys.clone(),
         contested_keys: member.contested_keys.clone(),
         refused_keys: member.refused_keys.as_ref().clone(),
+        refused_until: member.refused_until,
         connectivity: member.connectivity,
         withdrawn: member.withdrawn,
         leaving: member.leaving.clone(),
@@ -391,7 +407,7 @@ impl Restoring {
         Ok(())
     }
 
-    fn finish(mut self, header: &SnapshotHeader) -> Result<State, RestoreError> {
+    fn finish(mut self, header: &SnapshotHeader) -> Result<Restored, RestoreError> {
         let counts = (
             self.members.len() as u64,
             self.facts,
@@ -419,13 +435,14 @@ impl Restoring {
         if counts != announced {
             return Err(RestoreError::Incomplete(Box::new(*header)));
         }
-        let taking_back = self.brakes.give(&mut self.members)?;
+        let (held, taking_back) = self.brakes.give(&mut self.members)?;
         let withdrawn = self.members.iter().filter(|(_, member)| member.withdrawn);
         let leaving = self.members.iter().filter(|(_, member)| member.leaving.is_some());
         let mut state = State {
             withdrawn: withdrawn.map(|(cluster, _)| (cluster.clone(), ())).collect(),
             leaving: leaving.map(|(cluster, _)| (cluster.clone(), ())).collect(),
             self_preservation: header.self_preservation,
+            held,
             taking_back,
             revision: header.revision,
             recorded_at: header.recorded_at,
@@ -443,16 +460,18 @@ impl Restoring {
             join_tokens: self.join_tokens,
         };
         rederive_everything(&mut state);
-        state.derived = if RULES.fold(header.fold_version).is_ok() {
-            let objects = dated(&state.derived, self.derived)?;
-            let floor = header.tombstone_floor;
-            DerivedStore::restored(objects, self.tombstones, header.tombstones_max, floor)
+        let (objects, mut differing) = dated(&state.derived, self.derived, header.revision);
+        let same_rules = RULES.fold(header.fold_version).is_ok();
+        let (tombstones, floor) = if same_rules && differing.is_empty() {
+            (self.tombstones, header.tombstone_floor)
         } else {
-            let objects = redated(&state.derived, &self.derived, header.revision);
-            let floor = header.revision.next();
-            DerivedStore::restored(objects, Map::new(), header.tombstones_max, floor)
+            (Map::new(), header.revision.next())
         };
-        Ok(state)
+        state.derived = DerivedStore::restored(objects, tombstones, header.tombstones_max, floor);
+        if !same_rules {
+            differing.clear();
+        }
+        Ok(Restored { state, differing })
     }
 }
 
@@ -466,6 +485,7 @@ fn restored_member(row: MemberRow) -> Member {
         keys: row.keys,
         contested_keys: row.contested_keys,
         refused_keys: Arc::new(row.refused_keys),
+        refused_until: row.refused_until,
         connectivity: row.connectivity,
         withdrawn: row.withdrawn,
         leaving: row.leaving,
@@ -506,45 +526,33 @@ fn rederive_everything(state: &mut State) {
     }
 }
 
-/// Recomputed objects with their recorded revisions. Both sides must be the same objects.
+/// Recomputed objects: those that the rows have too keep their revisions, the others count as changed at a revision. Returns
+/// their keys as well, and those of rows that nothing follows from.
 fn dated(
     recomputed: &DerivedStore,
     mut rows: BTreeMap<DerivedKey, DerivedRow>,
-) -> Result<Map<DerivedKey, Derived>, RestoreError> {
-    let mut objects = Map::new();
-    for (key, derived) in recomputed.iter() {
+    changed_at: Revision,
+) -> (Map<DerivedKey, Derived>, Vec<DerivedKey>) {
+    let mut differing = Vec::new();
+    let date = |(key, derived): (&DerivedKey, &Derived)| {
         let row = rows
             .remove(key)
             .filter(|row| row.digest == canonical::digest(&derived.content));
-        let row = row.ok_or_else(|| RestoreError::DerivedDiffers(key.clone()))?;
-        objects.insert(key.clone(), recorded(&derived.content, &row));
-    }
-    match rows.into_keys().next() {
-        Some(key) => Err(RestoreError::DerivedDiffers(key)),
-        None => Ok(objects),
-    }
-}
-
-/// Recomputed objects under other rules: those that are the same keep their revisions.
-fn redated(
-    recomputed: &DerivedStore,
-    rows: &BTreeMap<DerivedKey, DerivedRow>,
-    changed_at: Revision,
-) -> Map<DerivedKey, Derived> {
-    let redate = |(key, derived): (&DerivedKey, &Derived)| {
-        let row = rows
-            .get(key)
-            .filter(|row| row.digest == canonical::digest(&derived.content));
         let derived = match row {
-            Some(row) => recorded(&derived.content, row),
-            None => Derived {
-                revision: changed_at,
-                content: derived.content.clone(),
-            },
+            Some(row) => recorded(&derived.content, &row),
+            None => {
+                differing.push(key.clone());
+                Derived {
+                    revision: changed_at,
+                    content: derived.content.clone(),
+                }
+            }
         };
         (key.clone(), derived)
     };
-    recomputed.iter().map(redate).collect()
+    let objects = recomputed.iter().map(date).collect();
+    differing.extend(rows.into_keys());
+    (objects, differing)
 }
 
 fn recorded(content: &DerivedContent, row: &DerivedRow) -> Derived {

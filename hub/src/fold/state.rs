@@ -42,6 +42,8 @@ pub struct State {
     pub(super) self_preservation: Option<UnixMillis>,
     /// Members of which something is remembered that they took back a moment ago, and that are not held.
     pub(super) taking_back: Map<ClusterId, ()>,
+    /// Members on hold, for whoever asks of each of a service's exporters.
+    pub(super) held: Map<ClusterId, ()>,
     /// Tokens with which clusters join, by their hashes.
     pub(super) join_tokens: Map<TokenHash, Arc<JoinTokenState>>,
 }
@@ -148,6 +150,8 @@ pub struct Member {
     pub(super) keys: BTreeMap<KeyFingerprint, AdmittedKey>,
     pub(super) contested_keys: BTreeSet<KeyFingerprint>,
     pub(super) refused_keys: Arc<BTreeSet<KeyFingerprint>>,
+    /// When the last certificate of the refused keys ends; `None`: not known of all, or there is none.
+    pub(super) refused_until: Option<UnixMillis>,
     pub(super) connectivity: Connectivity,
     pub(super) withdrawn: bool,
     pub(super) leaving: Option<Leaving>,
@@ -358,6 +362,7 @@ impl State {
             leaving: Map::new(),
             self_preservation: None,
             taking_back: Map::new(),
+            held: Map::new(),
             join_tokens: Map::new(),
         }
     }
@@ -415,6 +420,7 @@ impl State {
         self.derived.begin_epoch();
         if let Some(applied) = &mut self.policy {
             applied.revision = Revision::default();
+            applied.imports_since = applied.imports_since.map(|_| Revision::default());
         }
         self.contests = self
             .contests
@@ -522,6 +528,12 @@ impl State {
     /// snapshot is needed.
     pub fn can_resume_from(&self, revision: Revision) -> bool {
         revision >= self.derived.tombstone_floor()
+    }
+
+    /// From here on no cursor resumes, the present one included, until an event is recorded: what followed from the events
+    /// so far came out otherwise than it was told.
+    pub(crate) fn doubt_what_was_told(&mut self) {
+        self.derived.forget_before(self.revision.next());
     }
 
     /// Everything derived that changed after `revision`: content, or nothing where it was removed.

@@ -267,11 +267,13 @@ impl View {
         }
     }
 
-    /// States what is known of the sources; only what differs counts as a change. Call it after
-    /// [`View::publish`]: a source's state may be told only with everything up to the head.
+    /// States what is known of all sources; only what differs counts as a change, and one that is not named any more is
+    /// forgotten. Call it after [`View::publish`]: a source's state may be told only with everything up to the head.
     pub fn set_sources(&mut self, sources: impl IntoIterator<Item = Source>) {
         let since = self.head.revision;
+        let mut named = BTreeSet::new();
         for source in sources {
+            named.insert(source.cluster.clone());
             let known = self.sources.get(&source.cluster);
             if known.is_some_and(|known| known.source == source) {
                 continue;
@@ -289,6 +291,11 @@ impl View {
                 source,
             };
             self.sources.insert(cluster, entry);
+        }
+        if self.sources.len() > named.len() {
+            for (_, entry) in self.sources.extract_if(.., |cluster, _| !named.contains(cluster)) {
+                self.sources_changed.remove(&entry.version);
+            }
         }
     }
 

@@ -53,7 +53,9 @@ impl SharedView {
             let known = view.sources_version();
             view.publish(head, changes, tombstones_max);
             view.stamp(at);
-            view.set_sources(sources.into_iter().flatten());
+            if let Some(sources) = sources {
+                view.set_sources(sources);
+            }
             let other_imports = view.set_import_rules(import_rules);
             (known, view.sources_version(), other_imports)
         });

@@ -65,6 +65,8 @@ pub struct Writer {
     /// A new epoch began, and its sessions are closed: what it shows is to be published.
     view_outdated: bool,
     snapshot_at: u64,
+    /// The newest snapshot says what does not follow from its facts.
+    snapshot_wanted: bool,
     /// The log's current segment is to be sealed, as of the last tick.
     segment_full: bool,
     retaining: Retaining,
@@ -125,6 +127,7 @@ impl Writer {
             view_outdated: false,
             // A hub that crashes often must not have ever more to replay: what follows the snapshot counts.
             snapshot_at: snapshot_at.map_or(0, |revision| revision.0),
+            snapshot_wanted: false,
             segment_full: false,
             retaining: Retaining::since(at),
             failure: None,
@@ -155,6 +158,12 @@ impl Writer {
 
     /// The first step: its rules and bounds take the log over.
     pub fn begin(&mut self, at: Moment) {
+        let state = self.core.state();
+        if !state.can_resume_from(state.revision()) {
+            self.metrics.derived_anew();
+            // The next start is not to find the same difference.
+            self.snapshot_wanted = true;
+        }
         self.core.adopt_rules(at.wall);
         let stats = self.log.stats();
         self.look_at_the_disk(&stats);
@@ -458,7 +467,7 @@ impl Writer {
     }
 
     fn is_snapshot_due(&self) -> bool {
-        self.segment_full || self.has_enough_events_for_a_snapshot()
+        self.segment_full || self.snapshot_wanted || self.has_enough_events_for_a_snapshot()
     }
 
     fn has_enough_events_for_a_snapshot(&self) -> bool {
@@ -471,6 +480,7 @@ impl Writer {
 
     fn write_snapshot(&mut self, at: Moment) {
         self.snapshot_at = self.durable.revision.0;
+        self.snapshot_wanted = false;
         let rows = wire::snapshot::rows(self.core.state().clone());
         let done = |outcome: Result<(), LogError>| match outcome {
             Ok(()) => tracing::debug!("wrote a snapshot"),

@@ -1,6 +1,8 @@
 //! Admission: who may open a session, under which epoch, from which cursor.
 //! The decisions of docs/design.md, sections 3 and 6 on fencing, epochs and cursors; membership itself is the fold's.
 
+use std::sync::Arc;
+
 use std::collections::BTreeSet;
 
 use shared::model::{

@@ -175,17 +175,15 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What it took back goes on to count, until it is back or let go.
+    /// What it took back goes on to count where nobody else answers, until it is back or let go.
     fn taken_back(&mut self, member: usize, returns: bool) -> anyhow::Result<()> {
         self.make_ready(member)?;
         self.say(Word::Apply(BRAKE))?;
         let before = self.imported();
         self.vigil.forget();
         self.clusterset.remove_exports(member)?;
-        let until = self.clusterset.now() + LOOKED_AT;
-        while self.clusterset.now() < until {
-            self.held(&before, member)?;
-        }
+        let guarded = self.let_go(&before, member, CARRIED_OUT)?;
+        self.clusterset.guarded.count(Law::Held, guarded);
         let state = self.member(member)?;
         ensure!(
             state.brake_since.is_some() && state.held_exports as usize == SERVICES.len(),
@@ -201,13 +199,18 @@ impl Stage<'_> {
             self.say(Word::Release(id(member)?))?;
             return Ok(());
         }
+        let until = self.clusterset.now() + CARRIED_OUT;
         self.export_all(member, 0)?;
         while self.member(member)?.brake_since.is_some() {
             ensure!(
-                self.clusterset.now() < until + CARRIED_OUT,
+                self.clusterset.now() < until,
                 "all exports are back, and they are held"
             );
-            self.held(&before, member)?;
+            pass_unjudged(self.clusterset, 250)?;
+        }
+        while let Err(why) = before.stands(&self.imported(), CLUSTERS[member]) {
+            ensure!(self.clusterset.now() < until, "all exports are back: {why}");
+            pass_unjudged(self.clusterset, 250)?;
         }
         Ok(())
     }
@@ -282,15 +285,6 @@ impl Stage<'_> {
         let guarded = stands.map_err(|why| anyhow!(Law::Holders.broken(why)))?;
         self.clusterset.guarded.count(Law::Holders, guarded);
         self.clusterset.end_copy();
-        Ok(())
-    }
-
-    /// A moment passes in which all stands that is of this member.
-    fn held(&mut self, before: &Imported, member: usize) -> anyhow::Result<()> {
-        pass_unjudged(self.clusterset, 250)?;
-        let stands = before.stands(&self.imported(), CLUSTERS[member]);
-        let guarded = stands.map_err(|why| anyhow!(Law::Held.broken(why)))?;
-        self.clusterset.guarded.count(Law::Held, guarded);
         Ok(())
     }
 

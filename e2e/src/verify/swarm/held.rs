@@ -1,5 +1,5 @@
-//! Owns: the law on members that took back most of their exports at once: what is held stays, and what the clusters had of
-//! it before.
+//! Owns: the law on members that took back most of their exports at once: what is held stays, its endpoints where nobody else
+//! answers, and what the clusters had of it before.
 //! Never: says who is to be held, or how the hub comes to it.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hub::fold::{DerivedContent, DerivedKey};
 use shared::model::{ClusterId, ServiceKey, UnixMillis};
 
-use super::{hub::Hub, refusals};
+use super::{hub::Hub, lost, refusals};
 use crate::{
     laws::{Guarded, Law},
     oracle::Picture,
@@ -27,7 +27,7 @@ pub(super) type HeldExports = BTreeMap<String, BTreeMap<ServiceKey, Option<Pictu
 
 impl HeldBefore {
     /// **What is held stays**: while the brake of a member is engaged, each of its exports counts that counted before, or
-    /// came since, unless the policy refuses it.
+    /// came since, unless the policy refuses it; and its endpoints are beside those of nobody.
     pub(super) fn look(&mut self, hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {
         let mut now = BTreeMap::new();
         for (cluster, member) in hub.state().members().iter() {
@@ -48,6 +48,9 @@ impl HeldBefore {
                 if !refusals::is_refused(hub, cluster) && !is_imported(hub, cluster, service) {
                     return broken(service, "the import does not have it");
                 }
+                if is_served_by_others(hub, service) && lost::has_slices(hub, cluster, service) {
+                    return broken(service, "its endpoints stand beside those of others");
+                }
             }
             now.insert(cluster.clone(), (brake.since, counted));
         }
@@ -59,6 +62,15 @@ impl HeldBefore {
     pub(super) fn forget(&mut self) {
         self.0.clear();
     }
+}
+
+/// Whether a member answers that is not lost, and whose export nobody holds.
+fn is_served_by_others(hub: &Hub, service: &ServiceKey) -> bool {
+    hub.state().members().iter().any(|(other, member)| {
+        let counts = member.is_current() && !member.is_withdrawn();
+        let held = member.taken_back().held_since(service).is_some();
+        counts && !held && lost::has_ready(hub, other, service)
+    })
 }
 
 fn is_imported(hub: &Hub, cluster: &ClusterId, service: &ServiceKey) -> bool {
@@ -92,12 +104,20 @@ impl Definitions {
         self.0.clear();
     }
 
-    /// The exports that a hub holds.
+    /// The exports that a hub holds. Where others answer, nobody has the endpoints.
     pub(super) fn held(&self, hub: &Hub) -> HeldExports {
         let mut held = HeldExports::new();
         for (cluster, member) in hub.state().members().iter() {
             for service in member.taken_back().held_exports() {
                 let known = self.0.get(&(cluster.to_string(), service.clone())).cloned();
+                let yields = is_served_by_others(hub, service);
+                let known = known.map(|picture| {
+                    if yields {
+                        picture.without_slices(service)
+                    } else {
+                        picture
+                    }
+                });
                 let of_cluster = held.entry(cluster.to_string()).or_default();
                 of_cluster.insert(service.clone(), known);
             }

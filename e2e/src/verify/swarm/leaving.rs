@@ -27,8 +27,10 @@ fn looked_at(hub: &Hub, cluster: &ClusterId, member: &Member, service: &ServiceK
     let broken =
         |why: &str| Err(Law::Leaving.broken(format!("{service} of {cluster}, which is to leave: {why}")));
     let state = hub.state();
-    let counts =
-        |member: &Member| member.is_current() && !member.is_withdrawn() && member.leaving().is_none();
+    let counts = |member: &Member| {
+        let held = member.taken_back().held_since(service).is_some();
+        member.is_current() && !member.is_withdrawn() && member.leaving().is_none() && !held
+    };
     let served = state
         .members()
         .iter()

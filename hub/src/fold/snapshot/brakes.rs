@@ -9,6 +9,9 @@ use super::{
     RestoreError, SnapshotRow,
 };
 
+/// A set of members, which a state shares with its copies.
+type Members = Map<ClusterId, ()>;
+
 /// How many rows there are: of brakes, and of what was taken back.
 pub(super) fn counts(members: &Map<ClusterId, Arc<Member>>) -> (u64, u64) {
     let members = members.values().map(|member| &member.taken_back);
@@ -67,12 +70,13 @@ impl Restoring {
         (self.brakes.len() as u64, facts as u64)
     }
 
-    /// Gives each member what is its own; the members of which something is remembered that is not held.
+    /// Gives each member what is its own. Returns the members that are held, and those of which something is remembered that
+    /// is not.
     pub(super) fn give(
         mut self,
         members: &mut BTreeMap<ClusterId, Member>,
-    ) -> Result<Map<ClusterId, ()>, RestoreError> {
-        let mut taking_back = Map::new();
+    ) -> Result<(Members, Members), RestoreError> {
+        let (mut held, mut taking_back) = (Map::new(), Map::new());
         let named: Vec<ClusterId> = self.brakes.keys().chain(self.facts.keys()).cloned().collect();
         for cluster in named {
             let member = members.get_mut(&cluster);
@@ -82,12 +86,15 @@ impl Restoring {
                 // It was both held and named for its facts.
                 continue;
             }
-            if brake.is_none() {
-                taking_back.insert(cluster, ());
-            }
+            let index = if brake.is_some() {
+                &mut held
+            } else {
+                &mut taking_back
+            };
+            index.insert(cluster, ());
             member.taken_back = TakenBack::restored(brake, facts.unwrap_or_default());
         }
-        Ok(taking_back)
+        Ok((held, taking_back))
     }
 }
 

@@ -1,15 +1,20 @@
 //! The removal brake: who is held, what of it counts, and what ends it.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use shared::model::{Export, Fact, ServiceKey, UnixMillis, policy::Brake};
+use shared::model::{
+    Endpoint, EndpointSlice, Export, Fact, FactKey, ListingGroup, ServiceKey, SessionId, UnixMillis,
+    policy::Brake,
+};
 
 use super::{
-    given::{Folded, cluster, evict, export, exported, given_members, service, slice, slice_key},
+    given::{
+        Folded, admit, cluster, endpoint, evict, export, exported, given_members, service, slice, slice_key,
+    },
     policies::{policy, put},
 };
 use crate::{
-    fold::{Command, Rejection, State, apply},
+    fold::{Command, Connectivity, Departure, DerivedKey, FIRST_FOLD_VERSION, Rejection, State, apply},
     wire::snapshot::{decode_row, encode_row},
 };
 
@@ -22,14 +27,41 @@ fn exported_as(name: &str, seconds: u64) -> Fact {
     })
 }
 
-/// East exports six services, the cart with an endpoint; west exports the cart, later.
+/// East exports six services, the cart with an endpoint, and has listed them; west exports the cart, later.
 fn six() -> Folded {
-    let mut folded = given_members(&["east", "west"]);
+    let mut folded = given_members(&["east", "west"]).after(Command::AdoptFoldVersion {
+        from: FIRST_FOLD_VERSION,
+    });
     for name in SERVICES {
         folded = folded.and("east", exported_as(name, 1));
     }
     let folded = folded.and("east", slice("one", &["http"]));
+    let folded = listed(folded, &SERVICES, &["one"]);
     folded.and("west", exported(export(2)))
+}
+
+/// East has listed these exports, and these slices of the cart.
+fn listed(folded: Folded, exports: &[&str], slices: &[&str]) -> Folded {
+    let exports = exports.iter().map(|name| FactKey::Export(service(name)));
+    let slices = slices.iter().map(|name| FactKey::EndpointSlice(slice_key(name)));
+    folded.after(Command::CompleteListing {
+        cluster: cluster("east"),
+        session: SessionId(8),
+        sequence: 2,
+        group: ListingGroup::Exports,
+        seen: Arc::new(exports.chain(slices).collect()),
+    })
+}
+
+/// A slice of the cart with one endpoint.
+fn slice_of(name: &str, endpoint: Endpoint) -> Fact {
+    let Fact::EndpointSliceUpserted(one) = slice(name, &["http"]) else {
+        unreachable!("a slice")
+    };
+    Fact::EndpointSliceUpserted(Arc::new(EndpointSlice {
+        endpoints: [endpoint].into(),
+        ..(*one).clone()
+    }))
 }
 
 fn brake(folded: &Folded, names: &[&str]) -> Command {
@@ -261,7 +293,7 @@ fn a_member_that_is_evicted_or_leaves_takes_everything_with_it() {
         assert!(
             folded
                 .state
-                .derived(&crate::fold::DerivedKey::Import(service("shop/a")))
+                .derived(&DerivedKey::Import(service("shop/a")))
                 .is_none()
         );
         survives(&folded);
@@ -298,7 +330,6 @@ fn a_slice_that_went_before_its_export_is_not_brought_back_with_it() {
 
 #[test]
 fn a_lost_member_that_is_held_is_withdrawn_as_any_other() {
-    use crate::fold::Connectivity;
     let west = slice("two", &["http"]);
     let folded = held().and("west", west);
     let lost = Command::Connectivity {
@@ -347,4 +378,156 @@ fn a_policy_that_is_tried_says_whom_it_would_let_go_and_what_would_become_of_los
     assert!(outcome.released.is_empty(), "it is held already");
     let outcome = folded.state.outcome(&policy("loss: {action: retain}"));
     assert!(outcome.brake.is_none() && outcome.loss.is_some() && outcome.withdrawn.is_empty());
+}
+
+/// Nobody knows whether anything is behind them: they are sent only where nobody else serves.
+#[test]
+fn endpoints_that_are_held_yield_to_ready_ones_of_another_member_and_to_no_others() {
+    let folded = held();
+    assert_eq!(counts(&folded), (true, true), "west has none");
+    let not_ready = Endpoint {
+        ready: Some(false),
+        ..endpoint(2)
+    };
+    let folded = folded.and("west", slice_of("two", not_ready));
+    assert_eq!(counts(&folded), (true, true), "west has none that is ready");
+    let folded = folded.and("west", slice_of("two", endpoint(2)));
+    assert_eq!(counts(&folded), (true, false), "west serves");
+    survives(&folded);
+    let gone = folded
+        .clone()
+        .and("west", Fact::EndpointSliceRemoved(slice_key("two")));
+    assert_eq!(counts(&gone), (true, true), "west serves no more");
+    survives(&gone);
+    let back = folded.and("east", exported_as("shop/cart", 3));
+    let back = back.and("east", slice("one", &["http"]));
+    assert_eq!(counts(&back), (true, true), "it is reported again");
+    survives(&back);
+}
+
+#[test]
+fn endpoints_are_held_back_from_the_moment_in_which_their_export_is_taken_back() {
+    let folded = six().and("west", slice_of("two", endpoint(2)));
+    let brake = brake(&folded, &SERVICES);
+    let folded = folded.after(brake);
+    assert_eq!(counts(&folded), (true, true), "it is reported as yet");
+    let folded = folded.and("east", removed("shop/cart"));
+    assert_eq!(counts(&folded), (true, false));
+    survives(&folded);
+    // The slice is reported anew before the export is.
+    let folded = folded.and("east", slice_of("one", endpoint(3)));
+    assert_eq!(counts(&folded), (true, false));
+    survives(&folded);
+    let folded = folded.and("east", exported_as("shop/cart", 3));
+    assert_eq!(counts(&folded), (true, true));
+    survives(&folded);
+}
+
+/// A cluster that is to leave answers until then; of one that is held nobody knows.
+#[test]
+fn endpoints_that_are_held_yield_to_those_of_a_member_that_is_to_leave_and_lost_ones_yield_to_them() {
+    let depart = Command::Depart {
+        cluster: cluster("west"),
+        departure: Departure::Ordered {
+            operator: "ann".into(),
+            at: UnixMillis(1_000),
+            after_millis: 3_600_000,
+            evicts: false,
+        },
+    };
+    let folded = held().and("west", slice_of("two", endpoint(2)));
+    let west = |folded: &Folded| folded.imported_slice("west", "two").is_some();
+    let leaving = folded.clone().after(depart);
+    assert_eq!((counts(&leaving), west(&leaving)), ((true, false), true));
+    survives(&leaving);
+    let lost = Command::Connectivity {
+        cluster: cluster("west"),
+        to: Connectivity::Lost,
+    };
+    let withdraw = Command::Withdraw {
+        cluster: cluster("west"),
+    };
+    let lost = folded.after(lost).after(withdraw);
+    assert_eq!((counts(&lost), west(&lost)), ((true, true), false));
+    survives(&lost);
+}
+
+/// What is said of addresses follows from the slices that count, whichever way an export came by them.
+#[test]
+fn an_export_that_comes_back_is_judged_by_the_slices_that_it_has_then() {
+    let ranges = "members:\n- name: pods\n  members: [east]\n  endpoints: [192.168.0.0/16]";
+    let left_out = |folded: &Folded| {
+        let status = folded
+            .state
+            .export_status(&cluster("east"), &service("shop/cart"));
+        !status.expect("it exports").left_out.is_empty()
+    };
+    let folded = six().after(put(ranges));
+    let brake = brake(&folded, &SERVICES);
+    let folded = SERVICES.into_iter().fold(folded.after(brake), goes);
+    assert!(left_out(&folded), "held with an endpoint outside the ranges");
+    survives(&folded);
+    let inside = Endpoint {
+        addresses: vec![[192, 168, 0, 1].into()],
+        ..endpoint(1)
+    };
+    let back = folded.clone().and("east", exported_as("shop/cart", 3));
+    assert!(!left_out(&back), "it has no slice");
+    survives(&back);
+    // Its slice is reported while it is held.
+    let replaced = folded.and("east", slice_of("one", inside));
+    assert!(!left_out(&replaced), "the slice has another endpoint");
+    survives(&replaced);
+}
+
+/// An operator admits another cluster under the id of east.
+fn rebuilt(folded: Folded) -> Folded {
+    let folded = folded.after(Command::Rekey {
+        cluster: cluster("east"),
+        operator: "ann".into(),
+        key: None,
+        cluster_fingerprint: Some("rebuilt".into()),
+    });
+    folded.after(admit("east", 1, "rebuilt"))
+}
+
+#[track_caller]
+fn only_the_new_export_may_be_there(folded: &Folded) {
+    for name in SERVICES {
+        let exporters: Vec<_> = folded.state.exporters(&service(name)).collect();
+        assert!(!exporters.contains(&&cluster("east")), "{name} is back");
+    }
+    assert!(folded.imported_slice("east", "one").is_none());
+    survives(folded);
+}
+
+#[test]
+fn exports_of_a_cluster_that_was_rebuilt_stay_gone() {
+    let folded = rebuilt(six()).and("east", exported_as("shop/new", 9));
+    let folded = listed(folded, &["shop/new"], &[]);
+    only_the_new_export_may_be_there(&folded);
+    // A moment later one export of the new cluster is deleted.
+    let brake = brake(&folded, &["shop/new"]);
+    let folded = folded.after(brake).and("east", removed("shop/new"));
+    only_the_new_export_may_be_there(&folded);
+}
+
+#[test]
+fn a_hold_ends_with_the_cluster_that_it_was_engaged_for() {
+    let folded = rebuilt(held());
+    assert!(held_exports(&folded.state).is_empty() && folded.state.held.is_empty());
+    only_the_new_export_may_be_there(&folded);
+    // What it took back a moment before is not remembered either.
+    let folded = rebuilt(goes(six(), "shop/cart"));
+    assert!(folded.state.taking_back.is_empty());
+}
+
+/// Until then the facts are those of the cluster that was there before.
+#[test]
+fn nothing_is_held_before_the_first_listing_of_an_incarnation() {
+    let folded = rebuilt(six());
+    folded.when(brake(&folded, &SERVICES)).then_nothing();
+    let folded = SERVICES.into_iter().fold(folded, goes);
+    assert!(folded.state.taking_back.is_empty());
+    only_the_new_export_may_be_there(&folded);
 }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use shared::model::{Event, Fact, KeyAcceptance, KeyTerms, Revision, sync::SourceState};
+use shared::model::{Event, Fact, KeyAcceptance, KeyTerms, Revision, UnixMillis, sync::SourceState};
 
 use super::given::{
     Folded, admit, cluster, evict, export, exported, given_members, key, observe, service, slice,
 };
 use crate::fold::{
-    AdmissionRefusal, Change, Command, DerivedKey, MEMBERS_MAX, MemberStatus, REFUSED_KEYS_MAX, Rejection,
-    apply,
+    AdmissionRefusal, Change, Command, DerivedKey, Draft, FORMER_KEPT_MILLIS, FORMER_KEYS_KEPT_MILLIS,
+    MEMBERS_MAX, MemberStatus, Presented, REFUSED_KEYS_MAX, Rejection, State, apply,
 };
 
 fn rekey(name: &str, key_number: Option<u8>, fingerprint: Option<&str>) -> Command {
@@ -111,6 +111,68 @@ fn a_clusterset_has_a_bounded_number_of_members() {
         AdmissionRefusal::TooManyMembers,
         "re-use the id of a cluster that left",
     );
+}
+
+/// Clusters that come and go under new names do not use the ids up for ever.
+#[test]
+fn where_ids_are_used_up_the_one_that_left_first_is_forgotten_in_its_time() {
+    let mut folded = given_members(&["east", "gone", "later", "out"]);
+    for (name, not_after) in [("gone", Some(5_000_000)), ("later", None)] {
+        let mut member = folded.state.member(&cluster(name)).unwrap().clone();
+        for key in member.keys.values_mut() {
+            key.terms.not_after = not_after.map(UnixMillis);
+        }
+        folded.state.members.insert(cluster(name), member.into());
+        folded.left(name);
+    }
+    folded.evicted("out");
+    let east = folded.state.member(&cluster("east")).unwrap().clone();
+    let others = (4..MEMBERS_MAX).map(|number| (cluster(&format!("c{number}")), east.clone().into()));
+    folded.state.members.extend(others);
+    let at = |millis: u64| Command::Admit {
+        cluster: cluster("new"),
+        key: key(9),
+        cluster_fingerprint: "a".into(),
+        presented: Presented {
+            at: UnixMillis(millis),
+            ..Presented::default()
+        },
+    };
+    let ended = folded.state.member(&cluster("gone")).unwrap().since().0;
+    folded.when(at(ended + FORMER_KEPT_MILLIS - 1)).then_rejected();
+    assert_eq!(folded.when(at(ended + FORMER_KEPT_MILLIS)).drafts().len(), 1);
+    let draft = folded.when(at(ended + FORMER_KEPT_MILLIS)).drafts().remove(0);
+    let joins = |folded: &mut Folded, draft: &Draft, millis: u64| {
+        let event = draft.event(&folded.state, super::given::encoded(draft), UnixMillis(millis));
+        apply(&mut folded.state, &event);
+    };
+    joins(&mut folded, &draft, ended + FORMER_KEPT_MILLIS);
+    let known = |folded: &Folded, name| folded.state.member(&cluster(name)).is_some();
+    assert_eq!((known(&folded, "gone"), known(&folded, "new")), (false, true));
+    assert_eq!(folded.state.members().len(), MEMBERS_MAX);
+    let restored = State::restore(folded.state.snapshot_rows());
+    assert_eq!(
+        restored.as_ref().map(|state| state.members()),
+        Ok(folded.state.members())
+    );
+    // Of the next one nobody knows when its certificate ends, and who was evicted stays out.
+    let another = |millis: u64| Command::Admit {
+        cluster: cluster("another"),
+        key: key(10),
+        cluster_fingerprint: "a".into(),
+        presented: Presented {
+            at: UnixMillis(millis),
+            ..Presented::default()
+        },
+    };
+    let ended = folded.state.member(&cluster("later")).unwrap().since().0;
+    folded
+        .when(another(ended + FORMER_KEYS_KEPT_MILLIS - 1))
+        .then_rejected();
+    let at = ended + FORMER_KEYS_KEPT_MILLIS;
+    let draft = folded.when(another(at)).drafts().remove(0);
+    joins(&mut folded, &draft, at);
+    assert_eq!((known(&folded, "later"), known(&folded, "out")), (false, true));
 }
 
 #[test]

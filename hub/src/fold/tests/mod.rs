@@ -20,6 +20,7 @@ mod policies;
 mod ports;
 mod profiles;
 mod properties_of_laws;
+mod shapes;
 mod slices;
 mod snapshots;
 mod tokens;

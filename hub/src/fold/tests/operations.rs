@@ -8,27 +8,18 @@ use std::{
 
 use proptest::{collection::vec, prelude::*, sample::select};
 use shared::model::{
-    ClusterId, ClusterProperty, ControlPlane, EndpointSlice, Export, Fact, FactKey, Health, IpFamily,
-    ListingGroup, PropertyValue, Protocol, ServiceKey, ServicePort, ServiceType, SessionAffinity, SessionId,
-    SliceKey,
+    ClusterId, EndpointSlice, Export, Fact, FactKey, ListingGroup, ServiceKey, SessionId, SliceKey,
 };
 
-use super::given::{Folded, cluster, endpoint, endpoint_port, export, key, metadata, observe, port, service};
-use crate::fold::{Change, Command, Connectivity, Departure};
+use super::{
+    given::{Folded, cluster, key, observe, service},
+    policies::put,
+    shapes::{Shape, endpoint_slice, health, property, shape, shaped, slice_key},
+};
+use crate::fold::{Change, Command, Connectivity, Departure, DerivedContent, FIRST_FOLD_VERSION};
 
 pub(super) const SERVICES: [&str; 3] = ["shop/cart", "shop/pay", "web/cart"];
 pub(super) const CLUSTERS: [&str; 5] = ["a", "b", "c", "d", "e"];
-
-/// What a Service looks like: an index into small pools, so that clusters agree and disagree often.
-#[derive(Debug, Clone)]
-pub(super) struct Shape {
-    ports: usize,
-    service_type: ServiceType,
-    policies: u8,
-    families: usize,
-    labels: bool,
-    annotations: bool,
-}
 
 /// One thing that a cluster does.
 #[derive(Debug, Clone)]
@@ -87,24 +78,37 @@ pub(super) enum Operation {
     Rejoin {
         evicted: bool,
     },
+    /// An operator applies a policy of the pool.
+    Policy {
+        index: usize,
+    },
+    /// Takes an export back with some of its slices, where the brake may look at it; `listed`: it listed everything before.
+    TakeBack {
+        service: usize,
+        slices: u8,
+        listed: bool,
+    },
+    /// An operator lets go what is held.
+    Release,
+    /// Was rebuilt: an operator admits another cluster under the same id.
+    Rebuild {
+        fingerprint: u8,
+    },
+    /// The log begins a new epoch.
+    Epoch,
 }
 
-fn shape() -> impl Strategy<Value = Shape> {
-    let types = prop_oneof![4 => Just(ServiceType::ClusterSetIp), 1 => Just(ServiceType::Headless)];
-    let policies = prop_oneof![3 => Just(0u8), 1 => 1..16u8];
-    let families = prop_oneof![4 => Just(0usize), 1 => 0..4usize];
-    let flag = || prop::bool::weighted(0.2);
-    (0..10usize, types, policies, families, flag(), flag()).prop_map(
-        |(ports, service_type, policies, families, labels, annotations)| Shape {
-            ports,
-            service_type,
-            policies,
-            families,
-            labels,
-            annotations,
-        },
-    )
-}
+/// What operators apply: rules on addresses, exports, precedence and losses, and a brake that one export engages.
+const POLICIES: [&str; 8] = [
+    "members: []",
+    "members:\n- name: pods\n  members: [\"*\"]\n  endpoints: [10.0.0.0/32]",
+    "brake: {exports: 1, percent: 1}",
+    "brake: {exports: 1, percent: 1}\nmembers:\n- name: pods\n  members: [\"*\"]\n  endpoints: [10.0.0.0/32]",
+    "brake: {exports: 1, percent: 1, within: 2s}\nloss: {action: notReady}",
+    "loss: {action: retain}",
+    "precedence: incumbent",
+    "members:\n- name: web\n  members: [a]\n  exports: [{namespaces: [web]}]",
+];
 
 fn operation() -> impl Strategy<Value = Operation> {
     let service = || 0..SERVICES.len();
@@ -129,6 +133,31 @@ fn operation() -> impl Strategy<Value = Operation> {
         1 => (1..5u8).prop_map(|missing| Operation::List { missing }),
         1 => any::<bool>().prop_map(|evicted| Operation::Rejoin { evicted }),
     ]
+}
+
+/// The same among what operators decide, and what the brake holds.
+fn decided() -> impl Strategy<Value = Operation> {
+    let service = || 0..SERVICES.len();
+    prop_oneof![
+        12 => operation(),
+        2 => (0..POLICIES.len()).prop_map(|index| Operation::Policy { index }),
+        4 => (service(), 0..3u8, prop::bool::weighted(0.8))
+            .prop_map(|(service, slices, listed)| Operation::TakeBack { service, slices, listed }),
+        1 => Just(Operation::Release),
+        1 => (0..3u8).prop_map(|fingerprint| Operation::Rebuild { fingerprint }),
+    ]
+}
+
+/// What each of three to five clusters does, and what is decided about it, in their own order. `epochs`: epochs begin.
+pub(super) fn decided_histories(epochs: bool) -> impl Strategy<Value = Vec<Vec<Operation>>> {
+    let weight = u32::from(epochs);
+    let operation = move || {
+        prop_oneof![
+            20 => decided(),
+            weight => Just(Operation::Epoch),
+        ]
+    };
+    vec(vec(operation(), 4..20), 3..=CLUSTERS.len())
 }
 
 /// What each of three to five clusters does, in its own order.
@@ -174,12 +203,31 @@ pub(super) struct Driver {
     pub(super) changes: Vec<Change>,
     /// Of each cluster: how many keys and uids it has had, and whether it is lost.
     clusters: BTreeMap<usize, (u8, u32, bool)>,
+    /// How many events were recorded before each epoch that began.
+    pub(super) epochs: Vec<usize>,
+    /// Exports that were held after a step, and exports of which endpoints were left out.
+    pub(super) held: u32,
+    pub(super) left_out: u32,
 }
 
 impl Driver {
     /// All of `order` done to clusters that have joined in it.
     pub(super) fn run(order: &[(usize, Operation)]) -> Self {
         let mut driver = Self::default();
+        for (index, operation) in order {
+            driver.step(*index, operation);
+        }
+        driver
+    }
+
+    /// The same under the newest rules, which leave out more and let more yield, and a policy under which one export engages
+    /// the brake.
+    pub(super) fn run_by_newest_rules(order: &[(usize, Operation)]) -> Self {
+        let mut driver = Self::default();
+        driver.carry_out(&Command::AdoptFoldVersion {
+            from: FIRST_FOLD_VERSION,
+        });
+        driver.carry_out(&put(POLICIES[3]));
         for (index, operation) in order {
             driver.step(*index, operation);
         }
@@ -269,8 +317,65 @@ impl Driver {
             }
             Operation::List { missing } => self.list(&name, *missing),
             Operation::Rejoin { evicted } => self.rejoin(index, &name, *evicted),
+            decision => self.decide(index, &name, decision),
         }
         self.count();
+    }
+
+    /// What is decided about a cluster, or about all of them.
+    fn decide(&mut self, index: usize, name: &ClusterId, decision: &Operation) {
+        match decision {
+            Operation::Policy { index } => self.carry_out(&put(POLICIES[*index])),
+            Operation::TakeBack {
+                service,
+                slices,
+                listed,
+            } => {
+                if *listed {
+                    // Nothing is missing: no name is so long.
+                    self.list(name, u8::MAX);
+                }
+                self.carry_out(&Command::Brake {
+                    cluster: name.clone(),
+                    taking_back: BTreeSet::from([self::service(SERVICES[*service])]),
+                    at: self.folded.state.recorded_at(),
+                });
+                self.unexport(name, *service);
+                for slice in 0..*slices {
+                    let key = slice_key(*service, slice);
+                    self.books.slices.remove(&(name.clone(), key.clone()));
+                    self.report(name, Fact::EndpointSliceRemoved(key));
+                }
+            }
+            Operation::Release => self.carry_out(&Command::ReleaseBrake {
+                cluster: name.clone(),
+                operator: "ann".into(),
+            }),
+            Operation::Rebuild { fingerprint } => self.rebuild(index, name, *fingerprint),
+            Operation::Epoch => {
+                self.epochs.push(self.folded.events.len());
+                self.folded.state.begin_epoch();
+            }
+            observed => unreachable!("{observed:?} is no decision"),
+        }
+    }
+
+    fn rebuild(&mut self, index: usize, name: &ClusterId, fingerprint: u8) {
+        let fingerprint: Box<str> = format!("rebuilt-{fingerprint}").into();
+        self.carry_out(&Command::Rekey {
+            cluster: name.clone(),
+            operator: "ann".into(),
+            key: None,
+            cluster_fingerprint: Some(fingerprint.clone()),
+        });
+        let (keys, ..) = self.clusters[&index];
+        self.carry_out(&Command::Admit {
+            cluster: name.clone(),
+            key: key(keys),
+            cluster_fingerprint: fingerprint,
+            presented: Default::default(),
+        });
+        self.books.withdrawn.remove(name);
     }
 
     fn carry_out(&mut self, command: &Command) {
@@ -375,6 +480,15 @@ impl Driver {
 
     /// Counts what a good generator must bring about.
     fn count(&mut self) {
+        let members = self.folded.state.members().values();
+        let held = members.flat_map(|member| member.taken_back().held_exports());
+        self.held += held.count() as u32;
+        let statuses = self.folded.state.all_derived();
+        let left_out = statuses.filter(|(_, derived)| match &derived.content {
+            DerivedContent::ExportStatus(status) => !status.left_out.is_empty(),
+            _ => false,
+        });
+        self.left_out += left_out.count() as u32;
         let exports: Vec<_> = self.books.exports.iter().collect();
         for ((service, one), export) in &exports {
             for ((_, other), rival) in exports.iter().filter(|((s, c), _)| s == service && c > one) {
@@ -384,109 +498,4 @@ impl Driver {
             }
         }
     }
-}
-
-fn port_pool(index: usize) -> Vec<ServicePort> {
-    let udp = |name: &str, number| ServicePort {
-        protocol: Protocol::Udp,
-        ..port(name, number)
-    };
-    let h2c = ServicePort {
-        app_protocol: Some("h2c".into()),
-        ..port("http", 80)
-    };
-    match index {
-        0..=3 => vec![port("http", 80)],
-        4 => vec![port("http", 80), port("metrics", 9090)],
-        5 => vec![port("metrics", 9090), port("http", 80)],
-        6 => vec![port("http", 8080), udp("dns", 53)],
-        7 => vec![port("web", 80), port("http", 81), port("metrics", 9091)],
-        8 => vec![h2c, port("dns", 53)],
-        _ => vec![],
-    }
-}
-
-fn shaped(service_index: usize, seconds: u64, shape: &Shape) -> Export {
-    let families = [
-        vec![IpFamily::V4],
-        vec![IpFamily::V6],
-        vec![IpFamily::V4, IpFamily::V6],
-        vec![IpFamily::V6, IpFamily::V4],
-    ];
-    let mut export = Export {
-        service: service(SERVICES[service_index]),
-        service_type: shape.service_type,
-        ports: port_pool(shape.ports),
-        ip_families: families[shape.families].clone(),
-        labels: metadata(if shape.labels { &[("team", "web")] } else { &[] }),
-        annotations: metadata(if shape.annotations { &[("note", "x")] } else { &[] }),
-        ..export(seconds)
-    };
-    let policies = &mut export.policies;
-    if shape.policies & 1 > 0 {
-        policies.session_affinity = SessionAffinity::ClientIp;
-    }
-    policies.session_affinity_timeout_seconds = (shape.policies & 2 > 0).then_some(60);
-    policies.internal_traffic_policy = match (shape.policies >> 2) & 3 {
-        0 => Some("Cluster".into()),
-        1 => None,
-        _ => Some("Local".into()),
-    };
-    policies.traffic_distribution = (shape.policies & 8 > 0).then(|| "PreferClose".into());
-    export
-}
-
-fn slice_key(service_index: usize, slice: u8) -> SliceKey {
-    SliceKey {
-        service: service(SERVICES[service_index]),
-        name: format!("slice-{slice}").into(),
-    }
-}
-
-fn endpoint_slice(service_index: usize, slice: u8, ports: usize, endpoints: u8) -> EndpointSlice {
-    let names: [&[&str]; 6] = [
-        &["http"],
-        &["http"],
-        &["http", "metrics"],
-        &["web", "dns"],
-        &["dns"],
-        &[],
-    ];
-    EndpointSlice {
-        key: slice_key(service_index, slice),
-        address_type: IpFamily::V4,
-        ports: names[ports]
-            .iter()
-            .map(|name| endpoint_port(name, 8080))
-            .collect(),
-        endpoints: (0..endpoints).map(endpoint).collect(),
-    }
-}
-
-fn property(name: u8, value: u8) -> Fact {
-    let value = match value {
-        0 => PropertyValue::Oversize {
-            characters: 4_000,
-            digest: [1; 16],
-        },
-        text => PropertyValue::Text(format!("value-{text}").into()),
-    };
-    Fact::ClusterPropertyUpserted(Arc::new(ClusterProperty {
-        name: format!("p{name}").into(),
-        value,
-    }))
-}
-
-fn health(control_plane: u8) -> Fact {
-    Fact::HealthReported(Arc::new(Health {
-        kubernetes_version: "v1.36.3".into(),
-        control_plane: match control_plane {
-            0 => ControlPlane::Ready,
-            1 => ControlPlane::NotReady,
-            _ => ControlPlane::Unreachable,
-        },
-        failed_checks: Vec::new(),
-        verdict: None,
-        nodes: None,
-    }))
 }

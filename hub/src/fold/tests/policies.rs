@@ -541,3 +541,19 @@ fn what_would_follow_from_a_policy_is_what_follows() {
         .unmatched;
     assert_eq!(unmatched, [(Box::<str>::from("typo"), "eats".to_owned())]);
 }
+
+/// Positions of another epoch say nothing in this one: those that the rules on imports count from are no exception.
+#[test]
+fn in_a_new_epoch_rules_on_imports_are_as_old_as_everything_else() {
+    let rules = "members:\n- name: some\n  members: [west]\n  imports: [{namespaces: [shop]}]";
+    let mut folded = given_members(&["east", "west"]).after(put(rules));
+    folded.state.begin_epoch();
+    let since = |folded: &Folded| {
+        let applied = folded.state.policy().expect("a policy");
+        (applied.revision, applied.imports_since)
+    };
+    assert_eq!(since(&folded), (Revision(0), Some(Revision(0))));
+    let mut without = given_members(&["east"]).after(put("precedence: incumbent"));
+    without.state.begin_epoch();
+    assert_eq!(since(&without), (Revision(0), None), "no policy ever had a rule");
+}

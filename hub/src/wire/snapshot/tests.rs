@@ -58,6 +58,7 @@ fn rows() -> [SnapshotRow; 12] {
         keys: BTreeMap::new(),
         contested_keys: BTreeSet::new(),
         refused_keys: BTreeSet::from([KeyFingerprint([9; 32])]),
+        refused_until: None,
         connectivity: Connectivity::Suspect,
         withdrawn: false,
         leaving: None,

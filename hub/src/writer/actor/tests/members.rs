@@ -248,3 +248,94 @@ fn as_much_history_goes_as_makes_room_and_no_more() {
     hand.settle().expect("looked at");
     assert_eq!(hand.log.stats().segments, 1, "a percent is more than all of it");
 }
+
+/// East's exports go with their definition and come back when it does, with new pods.
+#[test]
+fn a_hub_starts_over_what_it_wrote_of_exports_that_came_back() {
+    let disk = MemoryDisk::default();
+    let mut hand = Hand::over(&disk, Bounds::default());
+    let document = "apiVersion: tributary.dev/v1alpha1\nkind: ClustersetPolicy\nspec:\n  members:\n  - name: pods\n    \
+                    members: [east]\n    endpoints: [10.0.0.0/16]\n";
+    let (reply, _answer) = oneshot::channel();
+    let apply = Work::Operate {
+        command: Command::ApplyPolicy {
+            policy: Arc::new(shared_wire::read_policy(document).expect("a policy")),
+            operator: "alice".into(),
+        },
+        confirm: true,
+        describe: |_, _, _| Vec::new(),
+        reply,
+    };
+    hand.writer.take(apply, AT);
+    hand.settle().expect("it is durable");
+    let mut member = Member::admitted(&mut hand);
+    let names = ["a", "b", "c", "d", "e"];
+    // A pod on the host network has an address outside the pods' range.
+    let mut facts: Vec<_> = names.iter().map(|name| export(name, "before")).collect();
+    facts.push(slice("a-1", &[[192, 168, 0, 7]]));
+    member.says(&mut hand, facts);
+    let exports = names.iter().map(|name| FactKey::Export(service(name)));
+    member.lists(&mut hand, exports.chain([FactKey::EndpointSlice(key("a-1"))]));
+    let removals = names.iter().map(|name| Fact::ExportRemoved(service(name)));
+    let removals = removals.chain([Fact::EndpointSliceRemoved(key("a-1"))]);
+    member.says(
+        &mut hand,
+        removals.map(|fact| shared_wire::encode_fact(&fact)).collect(),
+    );
+    assert_eq!(hand.writer.core().held(), (1, 5));
+    let mut facts: Vec<_> = names.iter().map(|name| export(name, "after")).collect();
+    facts.push(slice("a-2", &[[10, 0, 0, 7]]));
+    member.says(&mut hand, facts);
+    assert_eq!(hand.writer.core().held(), (0, 0), "all came back");
+    hand.writer.finish().expect("it stops in order");
+    let again = Hand::over(&disk, Bounds::default());
+    assert!(!derived_anew(&again));
+}
+
+/// Whether the hub found that its snapshot does not follow from its facts.
+fn derived_anew(hand: &Hand) -> bool {
+    let mut registry = prometheus_client::registry::Registry::default();
+    hand.writer.metrics.register_snapshots(&mut registry);
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("it is written");
+    text.lines().any(|line| line == "snapshots_derived_anew_total 1")
+}
+
+/// A defect of the build before, or damage that no checksum sees: members, decisions and refused keys are not lost by it.
+#[test]
+fn a_hub_starts_over_a_snapshot_whose_derived_objects_differ_and_says_so_once() {
+    let disk = MemoryDisk::default();
+    let mut hand = Hand::over(&disk, Bounds::default());
+    let mut member = Member::admitted(&mut hand);
+    member.says(
+        &mut hand,
+        vec![export("a", "uid"), slice("a-1", &[[10, 0, 0, 7]])],
+    );
+    let state = hand.writer.core().state().clone();
+    let rows = state.snapshot_rows().map(|mut row| {
+        if let SnapshotRow::Derived(derived) = &mut row
+            && matches!(derived.key, DerivedKey::Import(_))
+        {
+            derived.digest.0[0] ^= 1;
+        }
+        wire::snapshot::encode_row(&row)
+    });
+    let rows: Vec<Vec<u8>> = rows.collect();
+    let head = hand.log.head();
+    hand.log
+        .write_snapshot_and_wait(head, Box::new(rows.into_iter()))
+        .expect("it is durable");
+    drop(hand);
+    let mut again = Hand::over(&disk, Bounds::default());
+    assert!(derived_anew(&again));
+    assert_eq!(again.log.head().revision, head.revision.next(), "it is an event");
+    let now = again.writer.core().state();
+    assert!(!now.can_resume_from(head.revision) && now.can_resume_from(head.revision.next()));
+    assert!(now.derived(&DerivedKey::Import(service("a"))).is_some());
+    again.record(1);
+    let snapshot = again.log.stats().snapshot_revision;
+    assert!(snapshot > Some(head.revision), "{snapshot:?}");
+    drop(again);
+    let last = Hand::over(&disk, Bounds::default());
+    assert!(!derived_anew(&last), "it is told once");
+}
