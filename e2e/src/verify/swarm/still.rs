@@ -128,6 +128,7 @@ impl Eyes {
                 _ => drop(self.since.insert(lease, (version, now))),
             }
         }
+        self.note_who_is_over(now);
         let removed = entries.iter().filter(|entry| {
             entry.is_write() && entry.resource != "leases" && entry.resource != "events" && entry.code < 300
         });
@@ -144,6 +145,18 @@ impl Eyes {
         Ok(())
     }
 
+    /// A Lease that stood still for its whole time is over until it moves, whether anything had to go by it then or not.
+    fn note_who_is_over(&mut self, now: u64) {
+        let since = &self.since;
+        self.over
+            .retain(|name, version| since.get(name).is_some_and(|(seen, _)| seen == version));
+        let over = since
+            .iter()
+            .filter(|(_, (_, since))| u128::from(now - since) >= whole_time());
+        let over = over.map(|(name, (version, _))| (name.clone(), version.clone()));
+        self.over.extend(over);
+    }
+
     /// What it wrote itself it has seen.
     fn wrote(&mut self, cluster: &SimCluster, entries: &[Entry], now: u64) {
         let after = Before::of(cluster);
@@ -157,7 +170,7 @@ impl Eyes {
 
     /// A slice goes by the Lease of its source; what is left empty by any that is over.
     fn judge(
-        &mut self,
+        &self,
         before: &Before,
         entry: &Entry,
         confirmed: &BTreeSet<ClusterId>,
@@ -183,7 +196,7 @@ impl Eyes {
         self.stood_still(before, &format!("{SOURCE_LEASE_PREFIX}{source}"), now)
     }
 
-    fn stood_still(&mut self, before: &Before, name: &str, now: u64) -> Result<(), String> {
+    fn stood_still(&self, before: &Before, name: &str, now: u64) -> Result<(), String> {
         let (_, version) = before
             .version(name)
             .ok_or_else(|| format!("there is no {name}"))?;
@@ -195,15 +208,96 @@ impl Eyes {
             return Ok(());
         }
         let since = self.since.get(name).map_or(now, |(_, since)| *since);
-        // By a clock that is too fast a whole time is over sooner.
-        let whole = DURATION.as_millis() * 100 / u128::from(100 + PACE_ERROR_PERCENT_MAX);
-        if u128::from(now - since) < whole {
-            return Err(format!(
-                "{name} was seen to stand still for {} ms only",
-                now - since
-            ));
+        Err(format!(
+            "{name} was seen to stand still for {} ms only",
+            now - since
+        ))
+    }
+}
+
+/// The whole time of a Lease, in milliseconds. By a clock that is too fast it is over sooner.
+fn whole_time() -> u128 {
+    DURATION.as_millis() * 100 / u128::from(100 + PACE_ERROR_PERCENT_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::sim::SimConfig;
+
+    const LEASE: &str = "tributary-source-west";
+
+    /// The Lease of a source in this version, and a slice of it.
+    fn standing(version: &str) -> Before {
+        let lease = json!({"metadata": {
+            "name": LEASE,
+            "resourceVersion": version,
+            "annotations": {ANNOTATION_ON_EXPIRY: "withdraw"},
+        }});
+        let slice = json!({"metadata": {"labels": {LABEL_SOURCE_CLUSTER: "west"}}});
+        Before {
+            leases: [(LEASE.to_owned(), Arc::new(lease))].into(),
+            slices: [(("shop".to_owned(), "imported".to_owned()), Arc::new(slice))].into(),
         }
-        self.over.insert(name.to_owned(), version);
-        Ok(())
+    }
+
+    fn entry(verb: &'static str, resource: &str) -> Entry {
+        Entry {
+            verb,
+            resource: resource.to_owned(),
+            namespace: "shop".to_owned(),
+            name: "imported".to_owned(),
+            code: 200,
+            ..Entry::default()
+        }
+    }
+
+    /// Looks at these times, in milliseconds, at the Lease in these versions; at the last one the slice goes.
+    fn goes(looks: &[(u64, &str)]) -> Result<(), String> {
+        let name = ClusterId::new("east").expect("valid");
+        let cluster = SimCluster::new(SimConfig::default()).expect("built");
+        let (mut eyes, mut guarded) = (Eyes::default(), Guarded::default());
+        let confirmed = BTreeSet::new();
+        // It writes its own Lease too, without which a look does not count.
+        let listed = [entry("list", "leases"), entry("update", "leases")];
+        let mut look = |(at, version): &(u64, &str), entries: &[Entry]| {
+            eyes.look(
+                (&name, &cluster, &confirmed),
+                (&standing(version), entries),
+                *at,
+                &mut guarded,
+            )
+        };
+        let (last, before) = looks.split_last().expect("one at least");
+        for one in before {
+            look(one, &listed)?;
+        }
+        let [list, write] = listed.clone();
+        look(last, &[list, write, entry("delete", "endpointslices")])
+    }
+
+    /// A look every 800 ms, until then.
+    fn until(end: u64) -> Vec<(u64, &'static str)> {
+        (0..=end).step_by(800).map(|at| (at, "1")).collect()
+    }
+
+    #[test]
+    fn a_slice_goes_by_a_lease_that_stood_still_and_by_no_other() {
+        assert_eq!(goes(&until(12_000)), Ok(()));
+        assert!(goes(&until(9_600)).is_err());
+        let moved = [until(8_000), vec![(8_800, "2"), (12_000, "2")]].concat();
+        assert!(goes(&moved).is_err());
+    }
+
+    /// Nothing had to go when it was over; then the agent did not look for a while, and something came that does.
+    #[test]
+    fn a_lease_that_was_over_is_over_until_it_moves_though_nobody_looked_since() {
+        let looked_again = |version| [until(12_000), vec![(30_000, version), (31_800, version)]].concat();
+        assert_eq!(goes(&looked_again("1")), Ok(()));
+        assert!(goes(&looked_again("2")).is_err());
+        let too_early = [until(8_000), vec![(30_000, "1"), (31_800, "1")]].concat();
+        assert!(goes(&too_early).is_err(), "it may have moved while nobody looked");
     }
 }
