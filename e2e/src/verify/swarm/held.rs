@@ -27,7 +27,7 @@ pub(super) type HeldExports = BTreeMap<String, BTreeMap<ServiceKey, Option<Pictu
 
 impl HeldBefore {
     /// **What is held stays**: while the brake of a member is engaged, each of its exports counts that counted before, or
-    /// came since, unless the policy refuses it; and its endpoints are beside those of nobody.
+    /// came since, unless it is denied; and its endpoints are beside those of nobody.
     pub(super) fn look(&mut self, hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {
         let mut now = BTreeMap::new();
         for (cluster, member) in hub.state().members().iter() {
@@ -45,7 +45,8 @@ impl HeldBefore {
             }
             for service in member.taken_back().held_exports() {
                 guarded.count(Law::Held, 1);
-                if !refusals::is_refused(hub, cluster) && !is_imported(hub, cluster, service) {
+                let denied = refusals::is_denied(hub.policy(), cluster, service);
+                if !denied && !is_imported(hub, cluster, service) {
                     return broken(service, "the import does not have it");
                 }
                 if is_served_by_others(hub, service) && lost::has_slices(hub, cluster, service) {

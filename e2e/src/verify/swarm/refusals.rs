@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use hub::fold::{DerivedContent, DerivedKey};
 use shared::{
     api::names::LABEL_SOURCE_CLUSTER,
-    model::{ClusterId, EndpointSlice, ServiceKey},
+    model::{ClusterId, EndpointSlice, Policy, ServiceKey},
 };
 
 use super::{
@@ -19,6 +19,9 @@ use crate::{
     laws::{Guarded, Law},
     oracle::is_ours,
 };
+
+/// These namespaces export nothing.
+pub(super) const RESERVED: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
 /// **What is refused is nowhere**: of a member whose exports the policy refuses, nothing is in the hub's derivation nor
 /// in any cluster, its own included.
@@ -54,7 +57,17 @@ pub(super) fn refused_is_nowhere(hub: &Hub, sites: &[Site], guarded: &mut Guarde
 
 /// Whether a rule of the policy in force speaks of a cluster's exports: those of the swarm allow none.
 pub(super) fn is_refused(hub: &Hub, cluster: &ClusterId) -> bool {
-    let rules = hub.policy().into_iter().flat_map(|policy| &policy.rules);
+    is_refused_by(hub.policy(), cluster)
+}
+
+/// Whether nothing is derived from an export under this policy. Kubernetes keeps some namespaces for itself: an export
+/// from one of them is recorded, and denied whatever the policy says.
+pub(super) fn is_denied(policy: Option<&Policy>, cluster: &ClusterId, service: &ServiceKey) -> bool {
+    RESERVED.contains(&&*service.namespace) || is_refused_by(policy, cluster)
+}
+
+fn is_refused_by(policy: Option<&Policy>, cluster: &ClusterId) -> bool {
+    let rules = policy.into_iter().flat_map(|policy| &policy.rules);
     let rules = rules.filter(|rule| rule.exports.is_some());
     let mut patterns = rules.flat_map(|rule| &rule.members);
     patterns.any(|pattern| pattern.to_string() == cluster.as_str())
@@ -124,7 +137,7 @@ pub(super) fn nothing_leads_elsewhere(
             let mut addresses =
                 endpoints.flat_map(|endpoint| endpoint["addresses"].as_array().into_iter().flatten());
             let namespace = slice["metadata"]["namespace"].as_str().unwrap_or_default();
-            if namespace == "kube-system" || addresses.any(|one| one.as_str().is_some_and(special)) {
+            if RESERVED.contains(&namespace) || addresses.any(|one| one.as_str().is_some_and(special)) {
                 let name = &slice["metadata"]["name"];
                 return Err(Law::Elsewhere.broken(format!("{namespace}/{name} in {} does", site.name)));
             }
@@ -163,4 +176,26 @@ fn trace_of(site: &Site, cluster: &ClusterId) -> Option<String> {
         .find(|object| object["metadata"]["labels"][LABEL_SOURCE_CLUSTER] == cluster.as_str());
     let import = import.map(|object| format!("ServiceImport {}", name(object)));
     import.or_else(|| slice.map(|object| format!("EndpointSlice {}", name(object))))
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::wire::{POLICY_API_VERSION, POLICY_KIND, read_policy};
+
+    use super::*;
+
+    #[test]
+    fn an_export_is_denied_by_a_rule_or_by_its_namespace() {
+        let document = format!(
+            "apiVersion: {POLICY_API_VERSION}\nkind: {POLICY_KIND}\nspec:\n  members:\n  - name: none\n    \
+             members: [east]\n    exports: []\n"
+        );
+        let policy = read_policy(&document).expect("a policy");
+        let cluster = |name: &str| ClusterId::new(name).expect("valid");
+        let service = |namespace: &str| ServiceKey::new(namespace, "cart").expect("valid");
+        assert!(is_denied(Some(&policy), &cluster("east"), &service("shop")));
+        assert!(!is_denied(Some(&policy), &cluster("west"), &service("shop")));
+        assert!(!is_denied(None, &cluster("east"), &service("shop")));
+        assert!(is_denied(None, &cluster("west"), &service("kube-system")));
+    }
 }

@@ -11,13 +11,13 @@ use std::{
 use hub::fold::State;
 use shared::model::{ClusterId, Export, Policy, Precedence, PrecedenceClaim, ServiceKey, UnixMillis};
 
-use crate::laws::{Guarded, Law};
+use crate::{
+    laws::{Guarded, Law},
+    verify::swarm::refusals::RESERVED,
+};
 
 /// The uid and age of every export that is durable.
 pub(super) type Ages = BTreeMap<(ClusterId, ServiceKey), (Box<str>, UnixMillis)>;
-
-/// These namespaces export nothing.
-const RESERVED: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
 /// What is durable of disputes.
 #[derive(Debug, Clone, Default)]
