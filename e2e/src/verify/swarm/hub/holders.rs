@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use hub::{fold::State, writer::SUSPECT_AFTER_MILLIS};
+use hub::fold::{Connectivity, State};
 use shared::model::{
     ClusterId, Epoch, KeyFingerprint,
     sync::{AgentMessage, Hello, HubMessage, Pong, Welcome},
@@ -17,14 +17,14 @@ use crate::{
 
 /// A holder that answers within this time of another one's Hello has answered in time, in milliseconds.
 const ANSWER_MILLIS: u64 = 2_000;
-/// So long after it was heard again the hub notices that it is not suspect any more.
-const NOTICED_MILLIS: u64 = 1_500;
 
 /// The streams that are open, and who was welcomed last for each member.
 #[derive(Debug, Default)]
 pub(super) struct Holders {
     streams: BTreeMap<StreamId, Line>,
     last: BTreeMap<ClusterId, StreamId>,
+    /// Until when each member was suspect or lost in the writer's state; the end of time while it still is.
+    suspect_until: BTreeMap<ClusterId, u64>,
 }
 
 /// What was said on one stream.
@@ -39,9 +39,6 @@ struct Line {
     pinged: BTreeMap<u64, u64>,
     /// When the last ping that was answered was said, when its answer came, and whether that one leads.
     answered: Option<(u64, u64, bool)>,
-    /// When it was heard last, and until when the hub may think that it was not.
-    heard_at: u64,
-    suspect_until: u64,
     /// Another one came that may have taken over from it, and is gone or was not welcomed yet.
     is_doubtful: bool,
     /// The hub ended it because another one took over, whose Welcome is not said yet.
@@ -61,8 +58,6 @@ impl Holders {
             epoch: None,
             pinged: BTreeMap::new(),
             answered: None,
-            heard_at: 0,
-            suspect_until: 0,
             is_doubtful: false,
             is_replaced: false,
         };
@@ -108,10 +103,6 @@ impl Holders {
         let Some(line) = self.streams.get_mut(&stream) else {
             return;
         };
-        if now >= line.heard_at + SUSPECT_AFTER_MILLIS {
-            line.suspect_until = now + NOTICED_MILLIS;
-        }
-        line.heard_at = now;
         match message {
             AgentMessage::Hello(hello) => {
                 let Hello {
@@ -127,6 +118,18 @@ impl Holders {
                 line.answered = answered.or(line.answered);
             }
             _ => {}
+        }
+    }
+
+    /// The writer is about to take something, or has taken it. A member that was heard again is suspect until the writer
+    /// takes its next tick, however late that comes.
+    pub(super) fn looked(&mut self, state: &State, now: u64) {
+        for (cluster, member) in state.members().iter() {
+            if member.connectivity() != Connectivity::Live {
+                self.suspect_until.insert(cluster.clone(), u64::MAX);
+            } else if let Some(until) = self.suspect_until.get_mut(cluster) {
+                *until = now.min(*until);
+            }
         }
     }
 
@@ -173,6 +176,17 @@ impl Holders {
         judged
     }
 
+    /// Whether an agent of the same member that is neither of these has said Hello and waits for its Welcome: it may be the
+    /// one that took over.
+    fn is_another_waiting(&self, before: StreamId, stream: StreamId) -> bool {
+        let cluster = self.streams.get(&before).map(|line| &line.cluster);
+        let mut others = self
+            .streams
+            .iter()
+            .filter(|(id, line)| ![before, stream].contains(id) && Some(&line.cluster) == cluster);
+        others.any(|(_, line)| line.hello.is_some() && line.epoch.is_none())
+    }
+
     /// Whether the stream that held a member until now was to keep it from another one.
     fn judge(
         &self,
@@ -200,12 +214,16 @@ impl Holders {
         }
         guarded.count(Law::Holders, 1);
         // Who is suspect has no time to answer to one that was elected since.
-        let is_suspect = now >= holder.heard_at + SUSPECT_AFTER_MILLIS || now < holder.suspect_until;
+        let is_suspect = self
+            .suspect_until
+            .get(cluster)
+            .is_some_and(|until| until >= came_at);
+        let is_doubtful = holder.is_doubtful || holder.is_replaced && self.is_another_waiting(before, stream);
         let why = match holder.answered.filter(in_time) {
             Some((.., true)) => "had answered that it leads",
             Some((.., false)) if !is_elected => "had answered",
             None if is_elected && is_suspect => return Ok(()),
-            None if !holder.is_doubtful && now < came_at + ANSWER_MILLIS => "had no time to answer",
+            None if !is_doubtful && now < came_at + ANSWER_MILLIS => "had no time to answer",
             _ => return Ok(()),
         };
         let who = format!("another agent of {cluster} was welcomed, and the one that holds it {why}");

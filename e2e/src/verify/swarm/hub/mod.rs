@@ -256,8 +256,10 @@ impl Hub {
         {
             self.silence.told_of_goodbye(cluster, at.now());
         }
+        self.holders.looked(self.writer.core().state(), at.now());
         self.writer.take(work, at);
         let state = self.writer.core().state();
+        self.holders.looked(state, at.now());
         if ticked && self.writer.core().not_serving().is_none() {
             let sessions = self.sessions.values().chain(&self.leaving);
             let present = sessions.map(|session| session.cluster().clone()).collect();

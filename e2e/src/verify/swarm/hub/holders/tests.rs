@@ -138,6 +138,66 @@ fn who_holds_it_has_its_time_to_answer() {
     assert_eq!(all, [(true, false), (true, true)]);
 }
 
+/// The writer's state says that it is suspect, or live, at this time.
+fn looks(holders: &mut Holders, is_suspect: bool, at: u64) {
+    let mut state = member();
+    if is_suspect {
+        record(&mut state, &Fact::MemberSuspect);
+    }
+    holders.looked(&state, at);
+}
+
+#[test]
+fn who_is_suspect_until_the_next_tick_has_no_time_to_answer() {
+    let next = |looked: &[(bool, u64)]| {
+        let (mut holders, mut guarded) = (Holders::default(), Guarded::default());
+        let state = member();
+        for stream in [1, 2] {
+            holders.opened(stream, &east(), KEY);
+        }
+        holders.heard(1, &hello("holder", 3), 1_000);
+        let first = holders.said(1, &welcome(1), (&state, 1_000), &mut guarded);
+        first.expect("nobody held it");
+        for (is_suspect, at) in looked {
+            looks(&mut holders, *is_suspect, *at);
+        }
+        holders.heard(1, &AgentMessage::Heartbeat(None), CAME - 1_600);
+        holders.heard(2, &hello("next", 4), CAME);
+        holders.said(2, &welcome(1), (&state, CAME + 10), &mut guarded)
+    };
+    assert!(next(&[]).is_err(), "it never was");
+    assert_eq!(
+        next(&[(true, 5_000)]),
+        Ok(()),
+        "no tick came since it was heard again"
+    );
+    assert_eq!(next(&[(true, 5_000), (false, CAME)]), Ok(()));
+    assert!(next(&[(true, 5_000), (false, CAME - 1)]).is_err());
+}
+
+/// Two come, one takes over from the holder and the other from that one, which is welcomed first.
+#[test]
+fn who_took_over_is_not_known_while_another_waits_for_its_welcome() {
+    let welcomed = |other_has_come: bool| {
+        let (mut holders, mut guarded) = (Holders::default(), Guarded::default());
+        let state = member();
+        for stream in [1, 2, 3] {
+            holders.opened(stream, &east(), KEY);
+        }
+        holders.heard(1, &hello("holder", 3), 1_000);
+        let first = holders.said(1, &welcome(1), (&state, 1_000), &mut guarded);
+        first.expect("nobody held it");
+        if other_has_come {
+            holders.heard(2, &hello("second", 3), CAME - ANSWER_MILLIS);
+        }
+        holders.heard(3, &hello("third", 4), CAME);
+        holders.closed(1, "session 2 of agent instance second took over");
+        holders.said(3, &welcome(1), (&state, CAME + 10), &mut guarded)
+    };
+    assert_eq!(welcomed(true), Ok(()));
+    assert!(welcomed(false).is_err());
+}
+
 #[test]
 fn who_answers_in_time_keeps_what_it_holds() {
     let nothing = |_: &mut Holders, _: &mut State| {};
