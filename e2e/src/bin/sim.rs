@@ -15,13 +15,15 @@ use tributary_e2e::{
     verify::swarm::{
         Failure, WorldResult,
         happening::in_words,
-        run::{Broken, play_caught, swarm},
+        run::{Broken, Swarmed, play_caught, swarm},
         script::{Script, Size, draw},
         shrink::shrink,
     },
     verify::{
         args::{Arguments, Command},
         mutants, planted,
+        seeds::{Seeds, Simulation},
+        shorten::Effort,
     },
 };
 
@@ -31,6 +33,16 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How often progress is shown.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+/// How long the search for a short script may take that somebody asked for. A script of a few dozen steps needs less.
+const EFFORT: Effort = Effort {
+    tries: 2_000,
+    time: Duration::from_secs(3_600),
+};
+/// The same where nobody did.
+const FRESH_EFFORT: Effort = Effort {
+    time: Duration::from_secs(60),
+    ..EFFORT
+};
 
 fn main() -> ExitCode {
     play(Arguments::parse()).unwrap_or_else(|error| exit_code(Err(error)))
@@ -48,12 +60,27 @@ fn play(Arguments { size, command }: Arguments) -> anyhow::Result<ExitCode> {
             }
             play_one(&draw(seed, size), size)
         }
-        Command::Swarm { seed, count, broken } => play_many(size, seed, count, broken),
+        Command::Swarm {
+            seed,
+            seed_from: None,
+            count,
+            broken,
+        } => play_many(size, &Seeds::range(seed, count), broken).1,
+        Command::Swarm {
+            seed_from: Some(text),
+            count,
+            broken,
+            ..
+        } => {
+            let seeds = Seeds::fresh(simulation(size), &text, count);
+            println!("{seeds}, derived from {text}");
+            play_fresh(size, &seeds, broken)
+        }
         Command::Meta { seed, count } => play_twice(size, seed, count),
         Command::Replay { files, trace } => replay(&files, size, trace)?,
         Command::Planted(arguments) => planted::run(&arguments)?,
         Command::Mutants(arguments) => mutants::run(&arguments).map(|()| true)?,
-        Command::Shrink { seed } => shrink_one(size, seed)?,
+        Command::Shrink { seed } => shrink_one(size, seed),
     };
     Ok(if passed {
         ExitCode::SUCCESS
@@ -126,39 +153,49 @@ fn report(size: Size, broken: &Broken) {
     println!("seed {seed}: BROKEN: {}", failure.what);
 }
 
-fn play_many(size: Size, seed: u64, count: u64, broken_max: u64) -> bool {
+fn simulation(size: Size) -> Simulation {
+    match size {
+        Size::Small => Simulation::Small,
+        Size::Large => Simulation::Large,
+    }
+}
+
+/// Plays seeds that nobody may have played before: a history that breaks a law is printed in short.
+fn play_fresh(size: Size, seeds: &Seeds, broken_max: u64) -> bool {
+    let (swarmed, passed) = play_many(size, seeds, broken_max);
+    for Broken { script, failure, .. } in &swarmed.broken {
+        tell_short(&shrink(script, failure, FRESH_EFFORT), script.steps.len());
+    }
+    passed
+}
+
+fn play_many(size: Size, seeds: &Seeds, broken_max: u64) -> (Swarmed, bool) {
     let began = Instant::now();
     let said = Mutex::new(began);
-    let swarmed = swarm(size, seed, count, broken_max, |done| {
+    let swarmed = swarm(size, seeds, broken_max, |done| {
         if let Ok(mut said) = said.try_lock()
             && said.elapsed() >= PROGRESS_INTERVAL
         {
             *said = Instant::now();
-            eprintln!("{done} of {count} seeds after {:.0?}", began.elapsed());
+            eprintln!("{done} of {} seeds after {:.0?}", seeds.count(), began.elapsed());
         }
     });
     print!("{}", swarmed.seen);
     let took = began.elapsed();
     let rate = swarmed.played as f64 / took.as_secs_f64();
-    let verdict = swarmed.seen.verdict(count, swarmed.broken.len());
+    let verdict = swarmed.seen.verdict(seeds.count(), swarmed.broken.len());
     if !swarmed.broken.is_empty() {
         println!("{} seeds held every law", swarmed.played);
         swarmed.broken.iter().for_each(|broken| report(size, broken));
-        return verdict.passed();
     }
     if let Some(doubt) = verdict.doubt() {
-        println!(
-            "{} seeds from {seed} on: every law held, but {doubt}",
-            swarmed.played
-        );
+        println!("{seeds}: every law held, but {doubt}");
     }
     if verdict.passed() {
-        println!(
-            "{} seeds from {seed} on in {took:.1?} ({rate:.0} a second): every law held",
-            swarmed.played
-        );
+        println!("{seeds} in {took:.1?} ({rate:.0} a second): every law held");
     }
-    verdict.passed()
+    let passed = verdict.passed();
+    (swarmed, passed)
 }
 
 fn play_twice(size: Size, seed: u64, count: u64) -> bool {
@@ -186,22 +223,27 @@ fn ended(played: &Result<WorldResult, Failure>) -> String {
     }
 }
 
-fn shrink_one(size: Size, seed: u64) -> anyhow::Result<bool> {
+fn shrink_one(size: Size, seed: u64) -> bool {
     let script = draw(seed, size);
     let Err(failure) = play_caught(&script) else {
         println!("seed {seed}: every law held, there is nothing to make shorter");
-        return Ok(true);
+        return true;
     };
-    let (short, failure) = shrink(&script, &failure);
+    tell_short(&shrink(&script, &failure, EFFORT), script.steps.len());
+    false
+}
+
+/// The script goes to standard output, for `replay`; the rest is for people.
+fn tell_short((short, failure): &(Script, Failure), of: usize) {
     for step in &short.steps {
         eprintln!("{}, then {} turns", in_words(&step.what), step.turns);
     }
-    println!("{}", serde_json::to_string(&short)?);
+    let script = serde_json::to_string(short);
+    println!("{}", script.expect("a script is plain values"));
     eprintln!(
-        "seed {seed}: {} of {} steps break it: {}",
+        "seed {}: {} of {of} steps break it: {}",
+        short.seed,
         short.steps.len(),
-        script.steps.len(),
         failure.what
     );
-    Ok(false)
 }

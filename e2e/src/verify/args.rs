@@ -39,6 +39,12 @@ pub enum Command {
         /// The first seed.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Derives the first seed from a text, such as the hash of a commit, and plays the kept seeds before it.
+        ///
+        /// The same text gives the same seeds. The kept seeds are in `e2e/fixtures/seeds.txt`. A world that breaks a
+        /// law is made shorter, for a minute at most, and printed.
+        #[arg(long, value_name = "TEXT", conflicts_with = "seed")]
+        seed_from: Option<String>,
         /// How many seeds.
         #[arg(long, default_value_t = 1_000)]
         count: u64,

@@ -8,15 +8,19 @@ use std::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use shared::tls::install_crypto_provider;
 
-use super::run::{SeedResult, simulate};
+use super::run::{SeedResult, shrink, simulate};
 use crate::{
     advice,
     laws::{Guarded, Law, ManySeeds, Verdict},
+    verify::{
+        seeds::{Seeds, Simulation},
+        shorten::Effort,
+    },
 };
 
 /// The laws of the simulated network.
@@ -37,6 +41,11 @@ const LAWS: [Law; 11] = [
 const WHOLE_RUN: u64 = 20;
 /// Most failing seeds that are described.
 const FAILURES_SHOWN_MAX: usize = 10;
+/// How long the search for a short script may take.
+const SHORTEN_EFFORT: Effort = Effort {
+    tries: 200,
+    time: Duration::from_secs(300),
+};
 
 /// Runs the programs of hub and agents on simulated machines, in a simulated network, for any number of seeds.
 #[derive(Debug, Clone, clap::Parser)]
@@ -45,6 +54,12 @@ pub struct NetsimArgs {
     /// The first seed
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Derive the first seed from a text, such as the hash of a commit, and play the kept seeds before it
+    ///
+    /// The same text gives the same seeds. The kept seeds are in `e2e/fixtures/seeds.txt`. The first seed that fails is
+    /// made shorter, for five minutes at most, and printed.
+    #[arg(long, value_name = "TEXT", conflicts_with = "seed")]
+    pub seed_from: Option<String>,
     /// How many seeds, from the first one on
     #[arg(long, default_value_t = 1)]
     pub count: u64,
@@ -67,19 +82,22 @@ struct Tally {
 /// Runs the seeds, prints the histogram and, last, the verdict.
 pub fn run(args: &NetsimArgs) -> anyhow::Result<ExitCode> {
     install_crypto_provider()?;
+    let seeds = match &args.seed_from {
+        None => Seeds::range(args.seed, args.count),
+        Some(text) => {
+            let seeds = Seeds::fresh(Simulation::Network, text, args.count);
+            println!("{seeds}, derived from {text}");
+            seeds
+        }
+    };
     let began = Instant::now();
     let next = AtomicU64::new(0);
     let tally = Mutex::new(Tally::default());
     let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
     std::thread::scope(|scope| {
-        for _ in 0..threads.min(usize::try_from(args.count).unwrap_or(usize::MAX)) {
+        for _ in 0..threads.min(usize::try_from(seeds.count()).unwrap_or(usize::MAX)) {
             scope.spawn(|| {
-                loop {
-                    let number = next.fetch_add(1, Ordering::Relaxed);
-                    if number >= args.count {
-                        return;
-                    }
-                    let seed = args.seed.wrapping_add(number);
+                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let outcome = one(seed, args);
                     let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
                     tally.add(seed, outcome);
@@ -88,7 +106,18 @@ pub fn run(args: &NetsimArgs) -> anyhow::Result<ExitCode> {
         }
     });
     let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    Ok(tally.report(args, began.elapsed().as_secs_f64()))
+    let first = tally.failures.iter().min().cloned();
+    let code = tally.report(seeds.count(), began.elapsed().as_secs_f64());
+    if let Some((seed, failure)) = first.filter(|_| args.seed_from.is_some()) {
+        tell_short(seed, &failure);
+    }
+    Ok(code)
+}
+
+/// What is left of a seed's events when those are left out without which it fails as well.
+fn tell_short(seed: u64, failure: &str) {
+    let (script, failure) = shrink(seed, failure, SHORTEN_EFFORT);
+    println!("seed {seed}, in short:\n{script}{failure}");
 }
 
 fn one(seed: u64, args: &NetsimArgs) -> SeedResult {
@@ -121,7 +150,7 @@ impl Tally {
         }
     }
 
-    fn report(mut self, args: &NetsimArgs, seconds: f64) -> ExitCode {
+    fn report(mut self, count: u64, seconds: f64) -> ExitCode {
         for (class, count) in &self.counts {
             println!("{count:>8}  {class}");
         }
@@ -134,12 +163,12 @@ impl Tally {
         for (seed, failure) in self.failures.iter().take(FAILURES_SHOWN_MAX) {
             println!("seed {seed}: {failure}\n  again: {}", advice::netsim_trace(*seed));
         }
-        let verdict = self.verdict(args.count);
+        let verdict = self.verdict(count);
         if let Some(doubt) = verdict.doubt() {
             println!("netsim: every law held, but {doubt}");
         }
         let failed = self.failures.len();
-        println!("netsim: {} seeds, {failed} failed, in {seconds:.0} s", args.count);
+        println!("netsim: {count} seeds, {failed} failed, in {seconds:.0} s");
         if verdict.passed() {
             ExitCode::SUCCESS
         } else {

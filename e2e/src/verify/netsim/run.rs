@@ -20,7 +20,10 @@ use super::{
     trace::Trace,
     vigil::Vigil,
 };
-use crate::laws::Guarded;
+use crate::{
+    laws::Guarded,
+    verify::shorten::{Effort, kind_of, shorten},
+};
 
 /// By then after the end of the trouble, both ends of a session whose link lost something while it was broken have
 /// noticed: until then the hub may count a session that its member can no longer hear.
@@ -53,6 +56,29 @@ pub struct SeedResult {
 
 /// Runs one seed on this thread.
 pub fn simulate(seed: u64, print_trace: bool) -> SeedResult {
+    simulate_script(seed, &Script::draw(seed), print_trace)
+}
+
+/// The shortest script found that fails as a seed does, and how it fails.
+pub(super) fn shrink(seed: u64, failure: &str, effort: Effort) -> (Script, String) {
+    let drawn = Script::draw(seed);
+    let mut failed = failure.to_owned();
+    let of = |events: &[_]| Script {
+        events: events.to_vec(),
+        ..drawn.clone()
+    };
+    let short = shorten(drawn.events.clone(), effort, |events| {
+        let found = simulate_script(seed, &of(events), false).failure?;
+        let same = kind_of(&found) == kind_of(failure);
+        same.then(|| {
+            failed = found;
+            events.len()
+        })
+    });
+    (of(&short), failed)
+}
+
+fn simulate_script(seed: u64, script: &Script, print_trace: bool) -> SeedResult {
     note_panics();
     seed_thread(Some(seed));
     let mut outcome = SeedResult {
@@ -62,7 +88,7 @@ pub fn simulate(seed: u64, print_trace: bool) -> SeedResult {
         guarded: Guarded::default(),
         simulated: 0,
     };
-    let played = catch_unwind(AssertUnwindSafe(|| play(seed, print_trace, &mut outcome)));
+    let played = catch_unwind(AssertUnwindSafe(|| play(seed, script, print_trace, &mut outcome)));
     seed_thread(None);
     let panics = PANICS.take();
     outcome.failure = match played {
@@ -86,11 +112,10 @@ fn note_panics() {
     });
 }
 
-fn play(seed: u64, print_trace: bool, outcome: &mut SeedResult) -> anyhow::Result<()> {
-    let script = Script::draw(seed);
-    let mut clusterset = SimulatedClusterset::build(seed, &script, Trace::new(print_trace))?;
+fn play(seed: u64, script: &Script, print_trace: bool, outcome: &mut SeedResult) -> anyhow::Result<()> {
+    let mut clusterset = SimulatedClusterset::build(seed, script, Trace::new(print_trace))?;
     let mut vigil = Vigil::default();
-    let result = acts(&script, &mut clusterset, &mut vigil);
+    let result = acts(script, &mut clusterset, &mut vigil);
     if print_trace {
         println!("the last events of the log:");
         logged::last_events(&clusterset.hub)?

@@ -229,7 +229,7 @@ pub(super) enum Event {
 }
 
 /// A whole simulation.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Script {
     /// Events by simulated milliseconds, in order.
     pub(super) events: Vec<(u64, Event)>,
@@ -276,6 +276,16 @@ impl Script {
             story,
             clocks_ahead: std::array::from_fn(|_| apart.random_range(-CLOCK_OFF_MAX..=CLOCK_OFF_MAX)),
         }
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (at, event) in &self.events {
+            writeln!(f, "{at:>7} {event:?}")?;
+        }
+        writeln!(f, "{:>7} everything is mended", self.trouble_ends)?;
+        writeln!(f, "        {}; second agents: {:?}", self.story, self.doubled)
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
     play,
     script::{Script, Size, draw},
 };
+use crate::verify::seeds::Seeds;
 
 /// A seed whose world broke a law.
 #[derive(Debug, Clone)]
@@ -48,8 +49,8 @@ pub fn play_caught(script: &Script) -> Result<WorldResult, Failure> {
     })
 }
 
-/// Plays `count` seeds from `first` on, until `broken_max` worlds are broken. `progress` hears now and then how many are done.
-pub fn swarm(size: Size, first: u64, count: u64, broken_max: u64, progress: impl Fn(u64) + Sync) -> Swarmed {
+/// Plays these seeds until `broken_max` worlds are broken. `progress` hears how many are done.
+pub fn swarm(size: Size, seeds: &Seeds, broken_max: u64, progress: impl Fn(u64) + Sync) -> Swarmed {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let (next, found) = (AtomicU64::new(0), AtomicU64::new(0));
     let swarmed = Mutex::new(Swarmed::default());
@@ -58,11 +59,12 @@ pub fn swarm(size: Size, first: u64, count: u64, broken_max: u64, progress: impl
             scope.spawn(|| {
                 let mut own = Swarmed::default();
                 loop {
-                    let offset = next.fetch_add(1, Ordering::Relaxed);
-                    if offset >= count || found.load(Ordering::Relaxed) >= broken_max {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(seed) = seeds.get(index) else { break };
+                    if found.load(Ordering::Relaxed) >= broken_max {
                         break;
                     }
-                    let script = draw(first + offset, size);
+                    let script = draw(seed, size);
                     match play_caught(&script) {
                         Ok(outcome) => {
                             own.played += 1;
@@ -77,7 +79,7 @@ pub fn swarm(size: Size, first: u64, count: u64, broken_max: u64, progress: impl
                             });
                         }
                     }
-                    progress(offset + 1);
+                    progress(index + 1);
                 }
                 gather(&mut swarmed.lock().unwrap_or_else(PoisonError::into_inner), own);
             });
