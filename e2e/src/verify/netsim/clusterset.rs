@@ -289,10 +289,7 @@ impl SimulatedClusterset {
                 writes_before_full: Some(left),
                 ..Faults::default()
             }),
-            Fault::LieAboutSync => self.disk_fault(Faults {
-                lie_about_sync: true,
-                ..Faults::default()
-            }),
+            Fault::LieAboutSync => self.lie_about_sync(),
             Fault::Authority(machine, to) => self.change_authority(machine, to),
             Fault::BackUp => self.backup = self.hub.disk.borrow().copy(),
             Fault::Restore { from_backup } => self.restore_hub(from_backup),
@@ -334,6 +331,16 @@ impl SimulatedClusterset {
         let disk = self.hub.disk.borrow();
         disk.crash(kept);
         disk.set_faults(Faults::default());
+    }
+
+    /// The epoch that begins on such a disk may be lost though members know it. Only an operator can say then that this
+    /// log is the one to go on with.
+    fn lie_about_sync(&self) {
+        self.disk_fault(Faults {
+            lie_about_sync: true,
+            ..Faults::default()
+        });
+        self.hub.adopt_epoch.set(true);
     }
 
     fn restore_hub(&mut self, from_backup: bool) {

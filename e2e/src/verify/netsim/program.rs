@@ -76,7 +76,7 @@ impl Life {
 pub(super) struct HubMachine {
     pub(super) life: Life,
     pub(super) disk: RefCell<MemoryDisk>,
-    /// The next process is started with `--adopt-epoch`.
+    /// Processes are started with `--adopt-epoch`.
     pub(super) adopt_epoch: Cell<bool>,
     /// The sessions of the present process.
     pub(super) sessions: RefCell<TaskTracker>,
@@ -103,7 +103,7 @@ async fn hub(machine: &HubMachine, shutdown: Shutdown) -> anyhow::Result<()> {
     let options = Options {
         hub: HUB.into(),
         hub_version: env!("CARGO_PKG_VERSION").into(),
-        adopt_epoch: machine.adopt_epoch.take(),
+        adopt_epoch: machine.adopt_epoch.get(),
         bounds: Default::default(),
     };
     let metrics = HubMetrics::register(&mut Registry::default());

@@ -286,6 +286,36 @@ mod tests {
         assert_eq!(sessions_after(&[(None, Change::After)]), 0);
     }
 
+    /// A restored hub begins an epoch on a disk that lies, and loses it: its members know an epoch that is in no log.
+    #[test]
+    fn a_hub_that_lost_the_epoch_that_its_members_know_is_taken_up_by_an_operator() {
+        let faults = [
+            (5_000, Fault::BackUp),
+            (8_000, Fault::Restore { from_backup: true }),
+            (9_000, Fault::StartHub),
+            (9_005, Fault::LieAboutSync),
+            (14_000, Fault::DropHub { kept: 0 }),
+            (15_000, Fault::StartHub),
+        ];
+        let change = |at, pods| {
+            let (service, generation) = (0, 2);
+            let scale = Deed::Scale {
+                service,
+                pods,
+                generation,
+            };
+            (at, Event::Deed(0, scale))
+        };
+        let faults = faults.map(|(at, fault)| (at, Event::Fault(fault)));
+        // What changes after the copy puts the members ahead of it.
+        let mut events = vec![exported()];
+        events.extend(faults);
+        events.push(change(6_000, 1));
+        events.sort_by_key(|(at, _)| *at);
+        let (clusterset, _) = played(events, 40_000);
+        assert_eq!(clusterset.hub.sessions.borrow().len(), CLUSTERS.len());
+    }
+
     #[test]
     fn a_hub_that_is_stopped_does_not_wait_for_peers_that_are_gone() {
         let lost = (5_000, Event::Fault(Fault::DropAgent(1)));
