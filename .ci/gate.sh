@@ -31,6 +31,9 @@ export CARGO_INCREMENTAL=0
 # Clippy compiles the workspace, so that one build gives both the lints and the programs. A warning fails the build.
 export RUSTC_WORKSPACE_WRAPPER=clippy-driver
 export CLIPPY_ARGS=-Dwarnings__CLIPPY_HACKERY__
+# For `env`: builds without Clippy. What it compiles is hardly optimised by rustc, so that optimised builds take LLVM
+# twice as long.
+readonly PLAIN=(-u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS)
 
 readonly TOOLS=$PWD/target/tools
 # Tools that are built once for a machine's user, whatever the checkout.
@@ -247,7 +250,7 @@ install_cargo_deny() {
     return
   fi
   # Unoptimised and without what a debugger reads: it runs for seconds and builds in a third of the time.
-  env -u RUSTC_WORKSPACE_WRAPPER CARGO_PROFILE_DEV_DEBUG=false \
+  env "${PLAIN[@]}" CARGO_PROFILE_DEV_DEBUG=false \
     cargo install --quiet --debug --locked "cargo-deny@$CARGO_DENY_VERSION" --root "$KEPT"
 }
 

@@ -36,6 +36,8 @@ const SIMULATED_AT_A_TIME: usize = 5;
 const OWN_CLUSTERS_AT_A_TIME: usize = 2;
 /// Tests at a time that need no cluster. They compute all the time: one for each of two cores.
 const PLAIN_AT_A_TIME: usize = 2;
+/// The kind of tests that begin first.
+const LONE: &str = "alone";
 /// Threads for tests, which wait there until they may run: more than there are tests.
 const THREADS_MAX: usize = 1_024;
 
@@ -57,6 +59,27 @@ where
         let _permit = permit(&PLAIN);
         test().map_err(failed)
     })
+}
+
+/// A test that floods a program and asks how soon others are answered: it begins first, and without other tests beside it
+/// but those on leased clusters.
+pub fn lone_test<F>(name: &str, test: F) -> Trial
+where
+    F: FnOnce() -> anyhow::Result<()> + Send + 'static,
+{
+    let trial = Trial::test(name, move || {
+        let all = |of: &'static Semaphore, permits: usize| {
+            let permits = u32::try_from(permits).unwrap_or(u32::MAX);
+            futures::executor::block_on(of.acquire_many(permits)).ok()
+        };
+        let _permits = (
+            all(&SIMULATED, SIMULATED_AT_A_TIME),
+            all(&OWN_CLUSTERS, OWN_CLUSTERS_AT_A_TIME),
+            all(&PLAIN, PLAIN_AT_A_TIME),
+        );
+        test().map_err(failed)
+    });
+    trial.with_kind(LONE)
 }
 
 /// A scenario on simulated clusters. One that returns `Unavailable`, because a program that it needs is not
@@ -176,13 +199,14 @@ fn ended(
 
 /// Runs the registered tests with the arguments of the command line, stops the shared clusters, prints the table.
 pub fn run(trials: Vec<Trial>) -> ExitCode {
-    let (trials, left_out) = match gate::of_environment(trials) {
+    let (mut trials, left_out) = match gate::of_environment(trials) {
         Ok(divided) => divided,
         Err(error) => {
             eprintln!("{error:#}");
             return ExitCode::FAILURE;
         }
     };
+    trials.sort_by_key(|trial| trial.kind() != LONE);
     let mut arguments = Arguments::from_args();
     arguments
         .test_threads

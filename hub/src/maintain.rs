@@ -188,14 +188,17 @@ mod tests {
         let mut log = log::open(dir.path(), &clusterset(), epoch).expect("it opens");
         let mut state = State::new();
         let mut payloads = Vec::new();
-        for draft in fold::decide(&state, &admit()).expect("it is admitted") {
-            let fact = match &draft.fact {
-                DraftFact::Encoded(fact) => fact.clone(),
-                DraftFact::Decided(fact) => shared::wire::encode_fact(fact),
-            };
-            let event = draft.event(&state, fact, UnixMillis(2_000));
-            fold::apply(&mut state, &event);
-            payloads.push(shared::wire::encode_event(&event));
+        let from = state.fold_version();
+        for command in [Command::AdoptFoldVersion { from }, admit()] {
+            for draft in fold::decide(&state, &command).expect("it is admitted") {
+                let fact = match &draft.fact {
+                    DraftFact::Encoded(fact) => fact.clone(),
+                    DraftFact::Decided(fact) => shared::wire::encode_fact(fact),
+                };
+                let event = draft.event(&state, fact, UnixMillis(2_000));
+                fold::apply(&mut state, &event);
+                payloads.push(shared::wire::encode_event(&event));
+            }
         }
         let batch = Batch::new(log.head(), payloads).expect("a batch");
         log.append_and_wait(batch).expect("it is durable");

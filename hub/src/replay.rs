@@ -9,6 +9,8 @@ use std::thread;
 use shared::model::{Cursor, Fact};
 
 use self::decoding::{Decoded, Items};
+#[cfg(test)]
+use crate::fold::FIRST_FOLD_VERSION;
 use crate::{
     fold::{self, DerivedKey, ForeignRules, RULES, Restored, Rules, SnapshotRow, State},
     log::{LogError, LogReader},
@@ -36,6 +38,12 @@ pub enum ReplayError {
     /// Other rules folded it than this build has.
     #[error(transparent)]
     Rules(#[from] ForeignRules),
+}
+
+/// The same for a log that no rules took over: of tests, which record events only.
+#[cfg(test)]
+pub(crate) fn replay_by_the_first_rules(reader: &LogReader) -> Result<(State, Cursor), ReplayError> {
+    replay_by(Rules::of(FIRST_FOLD_VERSION), reader)
 }
 
 /// Rebuilds the state at the log's head.
@@ -195,7 +203,7 @@ mod tests {
         events
             .iter()
             .for_each(|event| drop(fold::apply(&mut state, event)));
-        let (replayed, head) = replay(&log.reader()).expect("it is whole");
+        let (replayed, head) = replay_by_the_first_rules(&log.reader()).expect("it is whole");
         assert_eq!((replayed, head), (state, log.head()));
     }
 
@@ -206,7 +214,7 @@ mod tests {
         payloads.push(b"no event".to_vec());
         payloads.push(wire::encode_event(&event(EVENTS + 2)));
         append(&mut log, payloads);
-        let error = replay(&log.reader()).expect_err("it cannot be read");
+        let error = replay_by_the_first_rules(&log.reader()).expect_err("it cannot be read");
         assert!(
             matches!(error, ReplayError::Event { revision, .. } if revision == EVENTS + 1),
             "{error}"
@@ -222,7 +230,7 @@ mod tests {
         let mut payloads: Vec<Vec<u8>> = (1..=EVENTS).map(|n| wire::encode_event(&event(n))).collect();
         payloads.extend([wire::encode_event(&broken), b"no event".to_vec()]);
         append(&mut log, payloads);
-        let error = replay(&log.reader()).expect_err("it cannot be read");
+        let error = replay_by_the_first_rules(&log.reader()).expect_err("it cannot be read");
         assert!(
             matches!(error, ReplayError::Event { revision, .. } if revision == EVENTS + 1),
             "{error}"

@@ -148,6 +148,10 @@ fn answer(asked: &Asked, planted: Planted, port: u16) -> (u16, Value) {
             "NodeList",
             json!([{"metadata": {"name": "n"}, "spec": {"podCIDR": "127.0.0.8/29"}}]),
         ),
+        "/apis/multicluster.x-k8s.io/v1beta1/serviceexports" => list(
+            "ServiceExportList",
+            json!([{"metadata": {"name": "cart", "namespace": "shop"}, "spec": {}}]),
+        ),
         "/api/v1/services" | "/apis/discovery.k8s.io/v1/endpointslices" => list("List", json!([])),
         // Somebody has put a key where none belongs.
         "/apis/multicluster.x-k8s.io/v1beta1/serviceimports" => {

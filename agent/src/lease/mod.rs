@@ -27,19 +27,23 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use hold::{Hold, May, Standing, standing};
-use machine::{Candidate, DURATION, RETRY_PERIOD, Verdict};
+use machine::{Candidate, DURATION, RENEW_DEADLINE, RETRY_PERIOD, Verdict};
 pub use permit::WritePermit;
 pub use shared::process::{Monotonic, monotonic};
 
 /// Conflicts in a row before writing is given up for this time.
 const CONFLICTS_MAX: usize = 5;
-/// Longest wait for an answer to a renewal before another one is asked for beside it: shorter than writing is allowed
-/// without one.
-const RENEW_WAIT: Duration = Duration::from_secs(3);
+/// Longest wait for an answer to a renewal before another one is asked for beside it. The renewal before began a
+/// [`RETRY_PERIOD`] earlier, so that a second is left for the answer before writing ends.
+const RENEW_WAIT: Duration = Duration::from_secs(2);
+const _: () = assert!(
+    RETRY_PERIOD.as_secs() + RENEW_WAIT.as_secs() < RENEW_DEADLINE.as_secs(),
+    "a renewal that is never answered ends writing"
+);
 /// Longest wait for the answer to one request. The Lease is over for others then, so that a later answer is of no use.
 const REQUEST_WAIT: Duration = DURATION;
-/// Most renewals that are under way at a time: one that a lost connection swallowed, and the next.
-const RENEWALS_MAX: usize = 2;
+/// Most renewals that are under way at a time: while none is answered, another one begins each [`RENEW_WAIT`].
+const RENEWALS_MAX: usize = 3;
 /// How long the release may take: a clean end is not held up by an API server that does not answer.
 pub const RELEASE_WAIT: Duration = Duration::from_secs(3);
 
@@ -370,23 +374,25 @@ impl AgentLease {
                 self.permit(|hold| hold.renewed(began));
                 return Ok(());
             }
-            if self.is_written_since(asked, holder) {
-                return Ok(()); // by a renewal that was under way beside this one
+            if self.is_written_beside(before.as_deref(), asked, holder) {
+                return Ok(());
             }
             self.written().take_if(|lease| lease.resource_version() == before);
         }
         bail!("the Lease was changed by somebody else {CONFLICTS_MAX} times in a row")
     }
 
-    /// Whether a request that began since then has written all that we know, under our own name.
-    fn is_written_since(&self, asked: Duration, holder: &str) -> bool {
-        let (epoch, ended) = match self.written().as_ref() {
-            Some(lease) => (object::record(lease).epoch, object::ended(lease)),
-            None => (None, None),
+    /// Whether a renewal beside this one has written all that we know, under our own name: it began since then, and put a
+    /// version in the place of the one that we knew. Without such a version somebody else changed the Lease.
+    fn is_written_beside(&self, known: Option<&str>, asked: Duration, holder: &str) -> bool {
+        let written = self.written();
+        let Some(lease) = written.as_ref() else {
+            return false;
         };
         *holder == *self.holder
-            && epoch >= self.epoch()
-            && ended == self.ended()
+            && lease.metadata.resource_version.as_deref() != known
+            && object::record(lease).epoch >= self.epoch()
+            && object::ended(lease) == self.ended()
             && self.held().is_renewed_since(asked)
     }
 

@@ -50,9 +50,8 @@ use crate::{
 
 /// Messages to the hub that may wait in the stream.
 const OUTGOING_MAX: usize = 4;
-/// What an agent waits for whose cluster is no member any more, as people read it on /readyz.
-const AWAITED_MEMBERSHIP: &str =
-    "a membership: this cluster's has ended. The agent's log names the command that cleans up";
+/// What /readyz says an agent waits for whose cluster is no member any more.
+const AWAITED_MEMBERSHIP: &str = "a membership: this cluster's has ended. The log says how to clean up";
 /// How long saying goodbye may take, until the hub has heard it.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 /// Longest wait for the kinds that come from other clusters before the first session.
@@ -286,21 +285,14 @@ impl Link {
     /// Before namespaces are known there is no interest to state. False: drained.
     async fn namespaces_listed(&self, drain: &CancellationToken) -> bool {
         let mut listed = self.namespaces.listed();
-        tokio::select! {
-            biased;
-            () = drain.cancelled() => false,
-            listed = listed.wait_for(|listed| *listed) => listed.is_ok(),
-        }
+        let listed = drain.run_until_cancelled(listed.wait_for(|listed| *listed)).await;
+        listed.is_some_and(|listed| listed.is_ok())
     }
 
-    /// Before the kinds are listed that come from other clusters, a Hello names too few sources as held, and the hub does
-    /// not warn of those that it does not know. A kind that cannot be listed keeps nobody from a session. False: drained.
+    /// A Hello before these kinds are listed names too few sources. A kind that cannot be listed delays it. False: drained.
     async fn sources_known(&self, drain: &CancellationToken) -> bool {
-        tokio::select! {
-            biased;
-            () = drain.cancelled() => false,
-            _ = tokio::time::timeout(SOURCES_WAIT, self.apply.sources_known()) => true,
-        }
+        let known = tokio::time::timeout(SOURCES_WAIT, self.apply.sources_known());
+        drain.run_until_cancelled(known).await.is_some()
     }
 
     async fn session(&mut self, generation: &mut u64, drain: &CancellationToken) -> End {
@@ -549,8 +541,7 @@ impl Stream<'_> {
             .note(|desired| session.follow_namespaces(present, generation, desired));
     }
 
-    /// Says that the agent shuts down, closes our half of the stream and waits until the hub closes its own: who drops a
-    /// stream at once takes back what has not left yet.
+    /// Says goodbye, closes our half of the stream and waits for the hub's: a dropped stream loses what has not left yet.
     async fn say_goodbye(&mut self) {
         let goodbye = wire::agent_message_to_proto(AgentMessage::Goodbye);
         let (nobody, _) = mpsc::channel(1);

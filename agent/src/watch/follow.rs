@@ -7,6 +7,7 @@ use std::time::Duration;
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use kube::{
     Api, Resource,
+    core::Status,
     runtime::watcher::{self, watcher},
 };
 use shared::process::{Backoff, random};
@@ -124,13 +125,15 @@ fn read<A, B>(event: watcher::Event<A>, object: impl FnOnce(A) -> B) -> watcher:
     }
 }
 
-/// Whether what came is no object of the kind.
+/// Whether what came is no object of the kind. kube reads a line of a watch that is no event as a Status, and any JSON
+/// object is one: a Status that says nothing is an event whose object cannot be decoded.
 fn is_undecodable(error: &watcher::Error) -> bool {
-    matches!(
-        error,
+    match error {
         watcher::Error::InitialListFailed(kube::Error::SerdeError(_))
-            | watcher::Error::WatchFailed(kube::Error::SerdeError(_))
-    )
+        | watcher::Error::WatchFailed(kube::Error::SerdeError(_)) => true,
+        watcher::Error::WatchFailed(kube::Error::Api(status)) => **status == Status::default(),
+        _ => false,
+    }
 }
 
 /// Takes an event of a watch into the store that follows it, and tells of an object that cannot be decoded.

@@ -46,7 +46,7 @@ pub(crate) fn compile(
     architecture: Architecture,
     profile: Profile,
 ) -> anyhow::Result<PathBuf> {
-    let profile = profile.name();
+    let (is_published, profile) = (profile == Profile::Published, profile.name());
     let target = architecture.rust_target();
     add_target(source, target)?;
     let compiler = zig::compiler(source, architecture)?;
@@ -57,7 +57,10 @@ pub(crate) fn compile(
     environment(&mut cargo, source, architecture, &compiler)?;
     run::shown(&mut cargo).with_context(|| format!("cannot compile for {architecture}"))?;
     let programs = source.target.join(target).join(profile).join(PROGRAMS);
-    inspect::program(&programs, architecture)?;
+    // What is not optimised names directories of the machine that built it.
+    if is_published {
+        inspect::program(&programs, architecture)?;
+    }
     Ok(programs)
 }
 

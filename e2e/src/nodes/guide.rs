@@ -46,7 +46,7 @@ const LISTINGS: [(&str, &str, Place); 12] = [
     ("Afterwards", "CoreDNS", Place::EachMember),
 ];
 /// What may be done in the place of something else, and is not.
-const OTHERWISE: [&str; 1] = ["With kubectl"];
+const OTHERWISE: [&str; 2] = ["On OpenShift", "With kubectl"];
 
 /// A listing of the guide.
 #[derive(Debug, Clone, PartialEq, Eq)]

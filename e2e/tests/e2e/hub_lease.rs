@@ -100,7 +100,11 @@ async fn that_cannot_be_kept_is_told_and_nothing_else() -> anyhow::Result<()> {
         Ok((failing == 1.0).then_some(()))
     })
     .await?;
-    said(&clusterset.log("hub"), "nothing else depends on it").await?;
+    said(
+        &clusterset.log("hub"),
+        "cannot renew the Lease that says that this process runs",
+    )
+    .await?;
     // The agent's own Lease is in that cluster too.
     cluster.faults().clear();
     clusterset.start_agent("east").await?;

@@ -367,6 +367,15 @@ impl State {
         }
     }
 
+    /// The same in a log that rules of another version fold from its first event on.
+    #[cfg(test)]
+    pub(super) fn of_version(fold_version: u32) -> Self {
+        Self {
+            fold_version,
+            ..Self::new()
+        }
+    }
+
     /// The policy in force; `None`: none was applied.
     pub fn policy(&self) -> Option<&AppliedPolicy> {
         self.policy.as_ref()

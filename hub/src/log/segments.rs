@@ -215,8 +215,16 @@ impl<V: Volume> Segments<V> {
         let rows = segment.rows()?;
         let mut list = self.list();
         list.read.retain(|read| read.name != segment.name);
+        // The current one stays open for whoever writes, and comes to the others once it is sealed.
+        if list
+            .kept
+            .last()
+            .is_some_and(|current| current.name == segment.name)
+        {
+            return Ok(rows);
+        }
         list.read.push_back(Arc::clone(segment));
-        let surplus = list.read.len().saturating_sub(SEALED_OPEN_MAX + 1);
+        let surplus = list.read.len().saturating_sub(SEALED_OPEN_MAX);
         let unread: Vec<_> = list.read.drain(..surplus).collect();
         drop(list);
         // One that is in use stays open until it is read again.

@@ -1,77 +1,16 @@
-//! Owns: when a member is asked whether it takes back too much at once, and when what is held of it is to go by itself: by
-//! the monotonic clock of this process, to which a hub that starts adds what the log and the wall clock say of the time before.
+//! Owns: when a member is asked whether it takes back too much at once, and when what is held of it is to go by itself
+//! (`departures` counts for how long it was held).
 //! Never: says how much is too much, or what follows; that is the fold's.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use shared::model::{
-    ClusterId, Fact, FactKey, ListingGroup, ServiceKey, SessionId, UnixMillis,
+    ClusterId, Fact, FactKey, ListingGroup, ServiceKey, SessionId,
     sync::{Observation, ObservedItem},
 };
 
-use super::{core::Core, departures::GRACE_AT_START_MILLIS};
-use crate::fold::{Command, State};
-
-/// A member that is held.
-#[derive(Debug, Clone, Copy)]
-struct Seen {
-    /// Since when by the log, by which one hold is told from another.
-    since: UnixMillis,
-    /// For how long it was held before this process saw it, in milliseconds.
-    before: u64,
-    /// When this process saw it first, in monotonic milliseconds.
-    at: u64,
-    /// It is not let go before then: while there was no hub, nothing could come back.
-    not_before: u64,
-}
-
-/// For how long members are held.
-#[derive(Debug, Default)]
-pub(super) struct Holds {
-    seen: BTreeMap<ClusterId, Seen>,
-    /// Those that another process had recorded, until they are looked at.
-    at_start: BTreeMap<ClusterId, UnixMillis>,
-}
-
-impl Holds {
-    /// Those of a hub that starts on this state.
-    pub(super) fn of(state: &State) -> Self {
-        Self {
-            seen: BTreeMap::new(),
-            at_start: held(state).collect(),
-        }
-    }
-
-    /// For how long each of the members is held that may be let go, in milliseconds; `clock` is the wall clock.
-    fn look(&mut self, state: &State, clock: UnixMillis, now: u64) -> BTreeMap<ClusterId, u64> {
-        let at_start = std::mem::take(&mut self.at_start);
-        let known = std::mem::take(&mut self.seen);
-        for (cluster, since) in held(state) {
-            let new = Seen {
-                since,
-                before: 0,
-                at: now,
-                not_before: now,
-            };
-            let seen = match known.get(&cluster) {
-                Some(seen) if seen.since == since => *seen,
-                _ if at_start.get(&cluster) == Some(&since) => Seen {
-                    before: clock.0.saturating_sub(since.0),
-                    not_before: now.saturating_add(GRACE_AT_START_MILLIS),
-                    ..new
-                },
-                _ => new,
-            };
-            self.seen.insert(cluster, seen);
-        }
-        let may_go = self.seen.iter().filter(|(_, seen)| seen.not_before <= now);
-        let held_for = may_go.map(|(cluster, seen)| {
-            let held_for = seen.before.saturating_add(now.saturating_sub(seen.at));
-            (cluster.clone(), held_for)
-        });
-        held_for.collect()
-    }
-}
+use super::core::Core;
+use crate::fold::Command;
 
 /// The services whose exports these observations take back.
 pub fn taken_back(observations: &[Observation]) -> BTreeSet<ServiceKey> {
@@ -85,14 +24,6 @@ pub fn taken_back(observations: &[Observation]) -> BTreeSet<ServiceKey> {
             _ => None,
         });
     removed.collect()
-}
-
-/// The members that are held, each with since when.
-fn held(state: &State) -> impl Iterator<Item = (ClusterId, UnixMillis)> + '_ {
-    state.members().iter().filter_map(|(cluster, member)| {
-        let brake = member.taken_back().brake()?;
-        Some((cluster.clone(), brake.since))
-    })
 }
 
 impl Core {

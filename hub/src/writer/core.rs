@@ -17,15 +17,14 @@ use shared::{
 };
 
 use super::{
-    brake::Holds,
     budgets::Budgets,
     claims::Claims,
     conflicts::OpenConflicts,
-    departures::Departures,
+    departures::{Departures, Holds},
     disk_room::DiskRoom,
     event_size::refuse_too_large,
     heard::Heard,
-    publication::publication,
+    publication::{concerns_sources, publication},
     published::Published,
     request::{Dealt, Reply, Request},
     self_preservation::SelfPreservation,
@@ -592,23 +591,6 @@ fn refused(sequence: u64, rejection: &Rejection) -> Refused {
         reason,
         message: rejection.to_string().into(),
     }
-}
-
-/// Whether members must hear of it as a change of a source.
-fn concerns_sources(fact: &Fact) -> bool {
-    matches!(
-        fact,
-        Fact::MemberJoined { .. }
-            | Fact::MemberLeft
-            | Fact::MemberEvicted { .. }
-            | Fact::MemberForgotten { .. }
-            | Fact::MemberLive
-            | Fact::MemberSuspect
-            | Fact::MemberLost
-            | Fact::MemberWithdrawn
-            // what becomes of a lost source
-            | Fact::PolicyApplied { .. }
-    )
 }
 
 #[cfg(test)]

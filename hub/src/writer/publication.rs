@@ -1,7 +1,10 @@
-//! Owns: a derived change as the view publishes it.
+//! Owns: a derived change as the view publishes it, and which events change what members hear of sources.
 //! Never: publishes.
 
-use shared::model::sync::{DesiredChange, DesiredItem, DesiredKey};
+use shared::model::{
+    Fact,
+    sync::{DesiredChange, DesiredItem, DesiredKey},
+};
 
 use crate::{
     fold::{Change, DerivedContent, DerivedKey},
@@ -40,4 +43,21 @@ fn desired_key(key: &DerivedKey) -> Option<DesiredKey> {
         DerivedKey::ExportStatus(_, service) => Some(DesiredKey::ExportStatus(service.clone())),
         DerivedKey::Profile(_) => None,
     }
+}
+
+/// True for facts of which members must hear as a change of a source.
+pub(super) fn concerns_sources(fact: &Fact) -> bool {
+    matches!(
+        fact,
+        Fact::MemberJoined { .. }
+            | Fact::MemberLeft
+            | Fact::MemberEvicted { .. }
+            | Fact::MemberForgotten { .. }
+            | Fact::MemberLive
+            | Fact::MemberSuspect
+            | Fact::MemberLost
+            | Fact::MemberWithdrawn
+            // what becomes of a lost source
+            | Fact::PolicyApplied { .. }
+    )
 }

@@ -203,6 +203,6 @@ mod tests {
             let all = ControlPlaneReason::ALL.into_iter();
             all.filter(|reason| reason.is_healthy() == status).count()
         };
-        assert_eq!((of(Some(true)), of(Some(false)), of(None)), (5, 6, 3));
+        assert_eq!((of(Some(true)), of(Some(false)), of(None)), (5, 6, 4));
     }
 }

@@ -179,6 +179,8 @@ mod tests {
 
     /// A name that no program has.
     const EVENTS: &str = "events";
+    const SIZE: &str = "size";
+    const TIME: &str = "time";
 
     #[test]
     fn parts_that_count_the_same_make_one_family() {
@@ -223,9 +225,9 @@ mod tests {
         let registry = metrics.registry();
         registry.register(EVENTS, "Some", Counter::<u64>::default());
         let size = Gauge::<i64>::default();
-        registry.register_with_unit("size", "How much", Unit::Bytes, size);
+        registry.register_with_unit(SIZE, "How much", Unit::Bytes, size);
         let time = Histogram::new([1.0]);
-        registry.register("time", "How long", time);
+        registry.register(TIME, "How long", time);
         let text = encode_as(&metrics.finish(), Form::Plain).expect("text");
         let expected = "# HELP tributary_test_build_info The program's version.\n\
              # TYPE tributary_test_build_info gauge\n\

@@ -129,8 +129,8 @@ mod tests {
         let error = FileError::new("--tls-cert", Path::new("/nope"), &io::Error::from_raw_os_error(2));
         assert_eq!(error.to_string(), "--tls-cert: cannot read /nope: no such file");
         assert!(error.source().is_none());
-        let denied = FileError::new("", Path::new("/root/key"), &io::Error::from_raw_os_error(13));
-        assert_eq!(denied.to_string(), "cannot read /root/key: permission denied");
+        let denied = FileError::new("", Path::new("/secret/key"), &io::Error::from_raw_os_error(13));
+        assert_eq!(denied.to_string(), "cannot read /secret/key: permission denied");
     }
 
     #[test]

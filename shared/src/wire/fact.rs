@@ -9,21 +9,13 @@ use proto::v1::{self, fact::Fact as ProtoFact};
 
 use super::{
     common::{Taken, group_from_proto, group_to_proto, service_key_from_proto, service_key_to_proto},
-    endpoint, export, fact_kind, health, member, policy, property, slice, token,
+    endpoint, export, fact_kind, health,
+    invalid_fact::{InvalidFact, undecodable},
+    member, policy, property, slice, token,
 };
 use crate::model::{
     EncodedFact, Fact, FactHash, fact::FACT_BYTES_MAX, sync::RefusalReason, validate, validate::InvalidValue,
 };
-
-/// Bytes that are no fact to be taken.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{message}")]
-pub struct InvalidFact {
-    /// The kind of reason, as the refusal states it.
-    pub reason: RefusalReason,
-    /// What is wrong, where, and what to do.
-    pub message: String,
-}
 
 /// Encodes a fact. The same fact always gives the same bytes.
 pub fn encode_fact(fact: &Fact) -> EncodedFact {
@@ -98,16 +90,6 @@ pub(super) fn decode_whole(bytes: &Bytes) -> Result<Fact, InvalidFact> {
         });
     };
     fact_from_proto(fact).map_err(|problem| invalid(fact_kind::name(bytes), &problem))
-}
-
-/// Bytes that are no message of protobuf.
-pub(super) fn undecodable(error: &prost::DecodeError) -> InvalidFact {
-    InvalidFact {
-        reason: RefusalReason::Invalid,
-        message: format!(
-            "the bytes are no fact of tributary.v1: {error}; update agent or hub to the same release"
-        ),
-    }
 }
 
 fn invalid(what: &str, problem: &InvalidValue) -> InvalidFact {

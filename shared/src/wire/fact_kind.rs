@@ -7,7 +7,7 @@ use prost::{
     encoding::{DecodeContext, decode_key, skip_field},
 };
 
-use super::fact::{InvalidFact, undecodable};
+use super::invalid_fact::{InvalidFact, undecodable};
 use crate::model::sync::RefusalReason;
 
 /// The kinds of `Fact` by their field numbers, in order.

@@ -22,6 +22,7 @@ mod endpoint;
 mod export;
 mod fact_kind;
 mod health;
+mod invalid_fact;
 mod item_difference;
 mod item_key;
 mod member;
@@ -37,7 +38,8 @@ pub use event::{
     EVENT_ENVELOPE_BYTES_MAX, InvalidEvent, RecordedEvent, StoredFact, decode_event, encode_event,
     encode_event_over, event_to_view, parse_event,
 };
-pub use fact::{InvalidFact, decode_member_fact, decode_recorded_fact, encode_fact};
+pub use fact::{decode_member_fact, decode_recorded_fact, encode_fact};
+pub use invalid_fact::InvalidFact;
 pub use item_difference::{NotRestored, Restored, encode_difference, restore};
 pub use member::{acceptance_from_proto, acceptance_to_proto};
 pub use policy::{

@@ -114,11 +114,12 @@ fn export_json(name: &str, labels: serde_json::Value) -> serde_json::Value {
 }
 
 /// An API server whose first list is good, whose watch then tells of an export that cannot be decoded, and which lists it
-/// from then on.
+/// from then on. The second watch tells of it too, and later ones of nothing.
 fn with_one_that_cannot_be_decoded() -> Api<ServiceExport> {
-    let lists = Arc::new(AtomicUsize::new(0));
+    let (lists, watches) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let service = tower::service_fn(move |request: Request<Body>| {
         let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+        let is_quiet = is_watch && watches.fetch_add(1, Ordering::Relaxed) >= 2;
         let broken = export_json("broken", json!({"team": 7}));
         let answer = if is_watch {
             json!({"type": "MODIFIED", "object": broken}).to_string() + "\n"
@@ -133,7 +134,12 @@ fn with_one_that_cannot_be_decoded() -> Api<ServiceExport> {
             .to_string()
         };
         let answer = Response::builder().body(Body::from(answer.into_bytes()));
-        async move { answer }
+        async move {
+            if is_quiet {
+                std::future::pending::<()>().await;
+            }
+            answer
+        }
     });
     Api::all(Client::new(service, "default"))
 }

@@ -32,6 +32,7 @@ mod many_lost;
 mod network;
 mod order;
 mod refusals;
+mod reserved;
 mod rest;
 pub mod run;
 pub mod script;

@@ -13,15 +13,13 @@ use shared::{
 use super::{
     hostile::{self, SPECIAL},
     hub::Hub,
+    reserved::RESERVED,
     site::Site,
 };
 use crate::{
     laws::{Guarded, Law},
     oracle::is_ours,
 };
-
-/// These namespaces export nothing.
-pub(super) const RESERVED: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
 /// **What is refused is nowhere**: of a member whose exports the policy refuses, nothing is in the hub's derivation nor
 /// in any cluster, its own included.

@@ -44,7 +44,7 @@ pub(super) async fn an_import_arrives_and_a_restart_writes_nothing() -> anyhow::
     cluster.requests().clear();
     let before = cluster.revision();
     let agent = Agent::start(&cluster);
-    until("the held sources", || agent.handle.sources_known()).await?;
+    agent.handle.sources_known().await;
     assert_eq!(
         agent.handle.sources_held(),
         BTreeSet::from([id("east"), id("west")])

@@ -76,7 +76,7 @@ pub(super) async fn nothing_is_begun_without_a_permit() -> anyhow::Result<()> {
     let cluster = cluster()?;
     let (way, permit) = (Way::to(&cluster), WritePermit::unlimited());
     let agent = Agent::start_permitted(way.client(), "shop", NamespaceDenyList::default(), permit.clone());
-    until("the held sources", || agent.handle.sources_known()).await?;
+    agent.handle.sources_known().await;
     way.holds_up.send_replace(true);
     agent.told(1, &all_listed(), wishes());
     until("a write on its way", || way.held_up.load(Ordering::SeqCst) > 0).await?;
@@ -205,7 +205,7 @@ async fn late(cluster: &SimCluster, case: Case) -> anyhow::Result<()> {
     // It cannot renew the Lease any more, and another agent takes it.
     permit.set(None);
     let new = Agent::start(cluster);
-    until("the held sources", || new.handle.sources_known()).await?;
+    new.handle.sources_known().await;
     new.told(3, &all_listed(), newer);
     until("the newer content", || stands(&new)).await?;
     let (before, objects) = (cluster.revision(), everything(cluster));

@@ -262,11 +262,7 @@ async fn others_leave_the_agents_alone(agent: &Client, client: &Client) -> anyho
 
 /// By the accounts that controllers have in most clusters, and by the one of this cluster's controller manager.
 async fn controllers_clear_up(cluster: &Cluster, agent: &Client, client: &Client) -> anyhow::Result<()> {
-    for name in [
-        "namespace-controller",
-        "generic-garbage-collector",
-        "storage-version-migrator-controller",
-    ] {
+    for name in ["namespace-controller", "generic-garbage-collector"] {
         let controller = account(cluster, "kube-system", name).await?;
         apply(agent, marked("Service", "left")).await?;
         delete(&controller, "Service", "left")

@@ -227,7 +227,10 @@ fn notes() -> anyhow::Result<()> {
         let line = line.with_context(|| format!("no command in {notes}"))?;
         let words: Vec<String> = line
             .split_whitespace()
-            .map(|word| word.replace('\'', ""))
+            .map(|word| {
+                word.replace('\'', "")
+                    .replace("=REGISTRY", "=registry.example.org")
+            })
             .collect();
         ensure!(
             words.contains(&address.to_owned()),

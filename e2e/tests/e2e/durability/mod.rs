@@ -5,7 +5,6 @@
 mod account;
 mod history;
 mod kills;
-mod old_logs;
 mod syncs;
 
 use libtest_mimic::Trial;
@@ -25,10 +24,6 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "sim::durability_history_goes_and_nothing_that_follows_from_it",
             history::history_goes_and_nothing_that_follows_from_it,
-        ),
-        sim_test(
-            "sim::durability_a_log_of_an_earlier_version_goes_on",
-            old_logs::a_log_of_an_earlier_version_goes_on,
         ),
     ]
 }

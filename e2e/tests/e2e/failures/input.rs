@@ -71,10 +71,10 @@ fn bad_facts() -> Vec<Bad> {
         with_export("port-0", "port", |export| export.ports[0].port = 0),
         with_export("port-70000", "port", |export| export.ports[0].port = 70_000),
         with_export("reserved-label", "kubernetes.io/", |export| {
-            export.exported_labels = vec![label("app.kubernetes.io/name")];
+            export.exported_labels = vec![label("multicluster.kubernetes.io/service-name")];
         }),
-        with_export("reserved-annotation", "k8s.io/", |export| {
-            export.exported_annotations = vec![label("x.k8s.io/name")];
+        with_export("reserved-annotation", "kubernetes.io/", |export| {
+            export.exported_annotations = vec![label("kubernetes.io/name")];
         }),
         with_export("oversized-metadata", "", |export| {
             export.exported_annotations = (0..40)

@@ -22,7 +22,7 @@ use libtest_mimic::Trial;
 use tributary_e2e::{
     clusterset::{Backend, guard, questions as hub, shop},
     load::doors,
-    suite::{plain_test, real_test, sim_test},
+    suite::{lone_test, real_test, sim_test},
 };
 
 /// One story on both kinds of clusters.
@@ -112,7 +112,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         several::what_is_wrong_with_one_is_said_before_any_is_served
     );
     sim_story!(trials, several::a_further_empty_clusterset_costs_little);
-    trials.push(plain_test(
+    trials.push(lone_test(
         "failures::doors::attacks_on_the_port_keep_nobody_out",
         doors::rehearse,
     ));

@@ -9,7 +9,7 @@ use super::story::{
     Kind, Story,
     expect::{backends_are, complete, exported, same},
     objects::{address, ports},
-    seen::Seen,
+    seen::{Seen, condition},
 };
 
 /// The port names of the slices that come from a cluster, with the pods' ports.

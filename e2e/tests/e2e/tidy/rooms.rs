@@ -147,7 +147,13 @@ pub(super) const ROOMS: &[PureRoom] = &[
     },
     PureRoom {
         path: "hub/src/writer/disk_room.rs",
-        may_name: &["crate::bounds", "crate::fold", "crate::log::Space"],
+        may_name: &[
+            "crate::bounds",
+            "crate::fold",
+            "crate::log::{Retention, Space}",
+            "crate::log::Retention",
+            "crate::log::Space",
+        ],
     },
     PureRoom {
         path: "hub/src/writer/segments.rs",

@@ -9,7 +9,8 @@ use shared::model::{
 
 use super::{
     given::{
-        Folded, admit, cluster, endpoint, evict, export, exported, given_members, service, slice, slice_key,
+        Folded, admit, cluster, empty, endpoint, evict, export, exported, given_members, service, slice,
+        slice_key,
     },
     policies::{policy, put},
 };
@@ -120,7 +121,7 @@ fn survives(folded: &Folded) {
         .snapshot_rows()
         .map(|row| decode_row(&encode_row(&row)).unwrap());
     assert_eq!(State::restore(rows).as_ref(), Ok(&folded.state));
-    let mut replayed = State::new();
+    let mut replayed = empty();
     for event in &folded.events {
         apply(&mut replayed, event);
     }

@@ -42,7 +42,7 @@ fn table() -> Vec<(Export, ConflictReason, &'static str)> {
                 ..plain()
             },
             ConflictReason::Port,
-            r#"Conflicting ports. Using "http 80/TCP" from oldest service export in "east". 1/2 clusters disagree. "west" has "http 8080/TCP"."#,
+            r#"Conflicting ports. Using "http 80/TCP" from oldest service export in "east". 1/2 clusters disagree. "west" has "http 8080/TCP". No traffic reaches "west" for "http 8080/TCP"."#,
         ),
         (
             Export {

@@ -12,7 +12,8 @@ use shared::{
 };
 
 use crate::fold::{
-    Change, Command, DerivedContent, DerivedKey, Draft, DraftFact, Profile, Rejection, State, apply, decide,
+    Change, Command, DerivedContent, DerivedKey, Draft, DraftFact, FOLD_VERSION, Profile, Rejection, State,
+    apply, decide,
 };
 
 pub(super) fn cluster(name: &str) -> ClusterId {
@@ -115,24 +116,47 @@ pub(super) fn evict(name: &str) -> Command {
 }
 
 /// A log with the state it folds into.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Folded {
     pub(super) state: State,
     pub(super) events: Vec<Event>,
 }
 
+/// A log that the present rules fold from its first event on.
+impl Default for Folded {
+    fn default() -> Self {
+        Self {
+            state: empty(),
+            events: Vec::new(),
+        }
+    }
+}
+
+/// The state before the first event of a log that the present rules fold.
+pub(super) fn empty() -> State {
+    State::of_version(FOLD_VERSION)
+}
+
 /// Members that joined with keys 1, 2, 3, … in this order.
 pub(super) fn given_members(names: &[&str]) -> Folded {
-    let mut folded = Folded::default();
-    for (number, name) in (1..).zip(names) {
-        folded
-            .carry_out(&admit(name, number, &format!("kube-system-{name}")))
-            .unwrap();
-    }
-    folded
+    Folded::default().joined_by(names)
+}
+
+/// The same in a log that the first rules fold.
+pub(super) fn given_members_by_the_first_rules(names: &[&str]) -> Folded {
+    let (state, events) = (State::new(), Vec::new());
+    Folded { state, events }.joined_by(names)
 }
 
 impl Folded {
+    fn joined_by(mut self, names: &[&str]) -> Self {
+        for (number, name) in (1..).zip(names) {
+            self.carry_out(&admit(name, number, &format!("kube-system-{name}")))
+                .unwrap();
+        }
+        self
+    }
+
     /// A reported fact is recorded.
     pub(super) fn and(mut self, cluster: &str, fact: Fact) -> Self {
         self.carry_out(&observe(cluster, fact)).unwrap();

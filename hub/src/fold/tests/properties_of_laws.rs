@@ -10,6 +10,7 @@ use proptest::{
 use shared::model::{Export, ServiceImport, ServiceKey, SliceKey};
 
 use super::{
+    given::empty,
     legal,
     model::{self, Expected},
     operations::{Driver, Operation, decided_histories, histories, interleaved},
@@ -101,7 +102,7 @@ fn derived_content_is_the_same_under_any_interleaving_and_histories_cover_what_m
 fn a_replay_gives_the_same_state_and_changes_tell_all_of_it() {
     let result = TestRunner::new(config()).run(&decided_cases(false), |(histories, picks)| {
         let driver = Driver::run_by_newest_rules(&interleaved(&histories, &picks));
-        let mut replayed = State::new();
+        let mut replayed = empty();
         let mut changes = Vec::new();
         for event in &driver.folded.events {
             changes.extend(apply(&mut replayed, event));
@@ -148,7 +149,7 @@ fn each_event_leaves_a_legal_state_that_its_snapshot_restores() {
         held.set(held.get() + u32::from(driver.held > 0));
         left_out.set(left_out.get() + u32::from(driver.left_out > 0));
         let mut epochs = driver.epochs.iter().peekable();
-        let mut state = State::new();
+        let mut state = empty();
         for (before, event) in driver.folded.events.iter().enumerate() {
             while epochs.next_if(|epoch| **epoch <= before).is_some() {
                 state.begin_epoch();
@@ -195,7 +196,7 @@ fn a_copy_stays_as_it_was_and_the_state_goes_on_as_if_there_were_none() {
     };
     let result = TestRunner::new(config).run(&decided_cases(false), |(histories, picks)| {
         let driver = Driver::run_by_newest_rules(&interleaved(&histories, &picks));
-        let (mut state, mut copies) = (State::new(), Vec::new());
+        let (mut state, mut copies) = (empty(), Vec::new());
         for event in &driver.folded.events {
             copies.push((state.clone(), bytes(&state)));
             apply(&mut state, event);
@@ -220,7 +221,7 @@ fn a_snapshot_and_its_tail_give_what_a_replay_gives_and_a_resume_what_a_snapshot
         let (events, want) = (&driver.folded.events, &driver.folded.state);
         // From the event on by which these rules took the log over: before it nobody resumes.
         let cut = 1 + cut.index(events.len());
-        let mut at_cut = State::new();
+        let mut at_cut = empty();
         events[..cut]
             .iter()
             .for_each(|event| drop(apply(&mut at_cut, event)));

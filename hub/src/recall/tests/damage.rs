@@ -13,7 +13,7 @@ use crate::{
     log::{Batch, Budget, Log, LogError},
     maintain,
     recall::RecallError,
-    replay::{ReplayError, replay},
+    replay::{ReplayError, replay_by_the_first_rules},
 };
 
 fn event(revision: u64, fact: &Fact) -> Event {
@@ -78,7 +78,7 @@ fn is_damage(payloads: Vec<Vec<u8>>, at: u64, what: &str) {
             Err(other) => panic!("{other}"),
         }
     }
-    let error = replay(&log.reader()).expect_err("it is damaged");
+    let error = replay_by_the_first_rules(&log.reader()).expect_err("it is damaged");
     assert!(
         matches!(&error, ReplayError::Log(LogError::Corrupt(found)) if found.place == place),
         "{error}"

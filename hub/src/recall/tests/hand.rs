@@ -110,8 +110,15 @@ impl Hand {
             sequence: 0,
             recorded: BTreeMap::new(),
         };
+        hand.adopt_rules();
         hand.admit();
         hand
+    }
+
+    /// Records that these rules fold the log, as a hub that starts does, unless it is recorded.
+    fn adopt_rules(&mut self) {
+        self.core.adopt_rules(UnixMillis(2_000));
+        drop(self.append());
     }
 
     pub(super) fn log(&mut self) -> &mut dyn Log {
@@ -124,6 +131,10 @@ impl Hand {
 
     fn handle(&mut self, request: Request) -> Vec<Reply> {
         self.core.handle(request, UnixMillis(2_000), 1);
+        self.append()
+    }
+
+    fn append(&mut self) -> Vec<Reply> {
         let batch = self.core.take_batch();
         if !batch.events.is_empty() {
             let follows = self.log().head();

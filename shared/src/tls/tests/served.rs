@@ -124,7 +124,10 @@ fn what_cannot_be_used_is_told_with_its_flag() {
         problem.to_string()
     };
     let absent = told(&|files| files.cert = "absent.crt".into());
-    assert!(absent.starts_with("cannot read absent.crt: "), "{absent}");
+    assert!(
+        absent.starts_with("--some-cert: cannot read absent.crt: "),
+        "{absent}"
+    );
     let none = files.write("none", "");
     assert!(told(&|files| files.cert = none.clone()).starts_with("--some-cert holds no usable certificate"));
     assert!(told(&|files| files.key = none.clone()).starts_with("--some-key holds no usable private key"));

@@ -13,7 +13,7 @@ use shared::model::{ClusterId, Export, Policy, Precedence, PrecedenceClaim, Serv
 
 use crate::{
     laws::{Guarded, Law},
-    verify::swarm::refusals::RESERVED,
+    verify::swarm::reserved::RESERVED,
 };
 
 /// The uid and age of every export that is durable.
