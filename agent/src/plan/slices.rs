@@ -423,7 +423,7 @@ fn own_content(
 
 /// The ports of an own slice under the names of the import, by the numbers that the local Service gives them. One whose
 /// number changed since the hub judged it is served as before, by its name: a hub that is away must not cost a cluster
-/// its own endpoints.
+/// its own endpoints. A port that the Service does not have is nobody's.
 fn own_ports(
     ports: &[EndpointPort],
     exported: &[ServicePort],
@@ -432,7 +432,8 @@ fn own_ports(
     let by_number = |port: &EndpointPort| served_as(port, exported, eligible);
     let taken: Vec<&ServicePort> = ports.iter().filter_map(by_number).collect();
     let by_name = |port: &EndpointPort| {
-        let same = |merged: &&ServicePort| merged.name == port.name && merged.protocol == port.protocol;
+        let same = |other: &&ServicePort| other.name == port.name && other.protocol == port.protocol;
+        exported.iter().find(same)?;
         let merged = eligible.iter().find(same)?;
         (!taken.contains(&merged)).then_some(merged)
     };
