@@ -160,7 +160,15 @@ const HINTS: [&str; 4] = [
 fn image() -> anyhow::Result<()> {
     use tributary_image::{architecture::Architecture, command};
     let architecture = Architecture::of_this_machine()?.to_string();
-    let words = ["image", "build", "--out", IMAGE, "--architecture", &architecture];
+    let words = [
+        "image",
+        "build",
+        "--quick",
+        "--out",
+        IMAGE,
+        "--architecture",
+        &architecture,
+    ];
     command::carry_out(&command::Arguments::try_parse_from(words)?)
 }
 
