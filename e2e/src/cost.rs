@@ -25,7 +25,7 @@ const OWN: Range<usize> = 11..13;
 /// And that of the children that the process has reaped.
 const WITH_CHILDREN: Range<usize> = 11..15;
 
-/// Where processor time is spent.
+/// A kind of process that spends processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spender {
     /// Hubs and agents.
@@ -60,7 +60,7 @@ impl AddAssign for Spent {
     }
 }
 
-/// What a scenario has spent so far, in microseconds.
+/// The processor time of a scenario so far, in microseconds.
 #[derive(Debug, Default)]
 pub struct Counter {
     harness: AtomicU64,
@@ -69,7 +69,7 @@ pub struct Counter {
 }
 
 impl Counter {
-    /// What was counted until now.
+    /// The counts until now.
     pub fn spent(&self) -> Spent {
         let read = |part: &AtomicU64| Duration::from_micros(part.load(Ordering::Relaxed));
         Spent {

@@ -186,7 +186,7 @@ impl WriterMetrics {
         }
     }
 
-    /// What is found at the start.
+    /// Registers the metrics of a start.
     pub(crate) fn register_snapshots(&self, registry: &mut Registry) {
         registry.register(
             "snapshots_derived_anew",
@@ -291,7 +291,7 @@ impl WriterMetrics {
         self.epochs_begun.inc();
     }
 
-    /// Whether the clusterset is served.
+    /// Records if the clusterset is served.
     pub fn served(&self, serves: bool) {
         self.not_served.set(i64::from(!serves));
     }

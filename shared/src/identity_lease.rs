@@ -45,7 +45,7 @@ const COLLECT_MAX: u32 = 500;
 const FAILURES_TOLD: u32 = 3;
 /// Most times that a renewal is tried again after a conflict.
 const TRIES_MAX: usize = 3;
-/// How long the last requests may take: a clean end is not held up by an API server that does not answer.
+/// Longest wait for the last requests: a clean end is not held up by an API server that does not answer.
 const GIVE_UP_WAIT: Duration = Duration::from_secs(1);
 
 /// What is counted of it. Clones count together.

@@ -30,7 +30,7 @@ pub struct Expiring {
 }
 
 impl Handle {
-    /// What the leader knows of sources.
+    /// The sources of imports, as the leader knows them.
     pub fn situation_of_sources(&self) -> Situation {
         let Shared {
             watches,

@@ -37,7 +37,7 @@ struct Told {
     what: Unwritten,
 }
 
-/// What is told from now on.
+/// A service whose failure is to be told from now on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct News {
     pub(super) what: Unwritten,
@@ -95,7 +95,7 @@ impl Failing {
         trouble.is_some_and(|trouble| trouble.told.is_some())
     }
 
-    /// What people are told of `service`, if its writes have failed for long enough.
+    /// Returns the words for `service` if its writes have failed for long enough.
     pub(super) fn of(&self, service: &ServiceKey) -> Option<&Unwritten> {
         Some(&self.services.get(service)?.told.as_ref()?.what)
     }

@@ -291,7 +291,7 @@ async fn is_news(
     true
 }
 
-/// What of a plan was not done, as far as the rest of it depends on it.
+/// The part of a plan that was left out, as far as later parts depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum LeftOut {
     /// Nothing that matters.
@@ -320,7 +320,7 @@ impl LeftOut {
         }
     }
 
-    /// Whether the action may be done all the same. Slices of which one is missing do not stand in each other's way, nor
+    /// Returns true if the action may be done all the same. Slices of which one is missing do not stand in each other's way, nor
     /// in that of words for people; what narrows the Service behind them waits. What a cluster exports has nothing to do
     /// with what it imports.
     fn lets(self, action: &Action) -> bool {

@@ -254,7 +254,7 @@ pub(crate) fn removal_of_others(body: &Value, written: &Service) -> Value {
     removal
 }
 
-/// Whether `written` has a port that `body` does not have, has one of ours with what `body` does not say, or a field that a
+/// Returns true if `written` has a port that `body` does not have, has one of ours with what `body` does not say, or a field that a
 /// derived Service does not have: an apply leaves ports and fields of others in place.
 pub(crate) fn has_parts_of_others(body: &Value, written: &Service) -> bool {
     let mut ports = written.spec.iter().flat_map(|spec| spec.ports.iter().flatten());

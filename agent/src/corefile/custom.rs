@@ -26,7 +26,7 @@ pub(super) fn kept_by(labels: &BTreeMap<String, String>) -> Option<String> {
     Some(format!("{name}: {value}"))
 }
 
-/// Whether a Corefile imports server blocks from the ConfigMap beside it.
+/// Returns true if a Corefile imports server blocks from the ConfigMap beside it.
 pub(super) fn imports_servers(corefile: &str) -> bool {
     corefile.lines().any(|line| {
         let mut words = line.split_whitespace();
@@ -34,7 +34,7 @@ pub(super) fn imports_servers(corefile: &str) -> bool {
     })
 }
 
-/// What is to be done with our key.
+/// The change that our key needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
     /// It is as it should be.

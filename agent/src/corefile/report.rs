@@ -13,7 +13,7 @@ use super::{
 
 /// What was decided about a Corefile, where it stands, and what was typed.
 pub(super) struct Report<'a> {
-    /// What was wanted.
+    /// The request: add the zone, or remove it.
     pub(super) wanted: Wanted,
     /// The flags.
     pub(super) args: &'a CorefileArgs,
@@ -115,9 +115,9 @@ impl Report<'_> {
     }
 }
 
-/// What was decided about the ConfigMap beside one that a provider keeps.
+/// The decision about the ConfigMap beside one that a provider keeps.
 pub(super) struct Beside<'a> {
-    /// What was wanted.
+    /// The request: add the zone, or remove it.
     pub(super) wanted: Wanted,
     /// The flags.
     pub(super) args: &'a CorefileArgs,
@@ -125,9 +125,9 @@ pub(super) struct Beside<'a> {
     pub(super) place: &'a str,
     /// The label of the provider's own.
     pub(super) kept_by: &'a str,
-    /// What our key holds.
+    /// The present text of our key.
     pub(super) standing: Option<&'a str>,
-    /// What is done with it.
+    /// The change to the key.
     pub(super) change: &'a Change,
 }
 

@@ -153,7 +153,7 @@ pub fn definitions(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) 
     faults
 }
 
-/// What is wrong with what the cluster says of its id; `cluster`: the certificate's, or why it names none.
+/// Judges the id that the cluster states; `cluster`: the certificate's, or why it names none.
 pub fn property(stated: &Result<Option<String>, String>, cluster: Result<&str, &String>) -> Check {
     let name = "cluster-id";
     let cluster = match cluster {
@@ -218,7 +218,7 @@ pub fn unusable(seen: &Result<Vec<String>, String>) -> Check {
 /// The reason of an import that no port is exported for: nothing is wrong in this cluster.
 const REASON_NO_PORTS: &str = "NoPorts";
 
-/// What is wrong with imports: writes that the API server refuses, or that have failed for longer than a minute.
+/// Judges imports. Faults are writes that the API server refuses, or that have failed for longer than a minute.
 pub fn imports(seen: &Result<Vec<NotReady>, String>) -> Check {
     let name = "imports";
     let all = match seen {

@@ -116,7 +116,7 @@ async fn client(args: &LookArgs) -> anyhow::Result<Client> {
     Ok(in_served_version(client, ServedVersions::default()))
 }
 
-/// What is wrong in the cluster whose id is `id`, and between it and others; an error says why the id is not known.
+/// Judges the cluster whose id is `id`, and between it and others; an error says why the id is not known.
 async fn cluster(args: &LookArgs, client: &Client, id: Result<&str, &String>) -> Vec<Check> {
     let namespace = own_namespace();
     let seen = match see::cluster(client, &namespace).await {

@@ -58,7 +58,7 @@ pub struct Look {
     pub asked: Duration,
     /// When they were there.
     pub answered: Duration,
-    /// Whether this agent itself wrote a Lease since the look before: where it could not, whoever renews the Leases of
+    /// True if this agent itself wrote a Lease since the look before: where it could not, whoever renews the Leases of
     /// sources could not either.
     pub could_write: bool,
 }

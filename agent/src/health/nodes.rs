@@ -44,7 +44,7 @@ impl Nodes {
         }
     }
 
-    /// What they come to. A node that was not ready when it was first seen may have been so for days: before the tolerance
+    /// Returns the verdict on all nodes. A node that was not ready when it was first seen may have been so for days: before the tolerance
     /// has passed once nobody can say.
     pub fn health(&self, now: Duration) -> NodesHealth {
         let over = |since: &Duration| now.saturating_sub(*since) >= self.tolerance;

@@ -61,7 +61,7 @@ impl Hold {
         self.renewed = self.renewed.max(began);
     }
 
-    /// Whether a request that began at `since` or later has renewed it.
+    /// Returns true if a request that began at `since` or later has renewed it.
     pub fn is_renewed_since(&self, since: Duration) -> bool {
         self.renewed >= since
     }

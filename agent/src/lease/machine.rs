@@ -76,7 +76,7 @@ pub struct Candidate {
     seen: Option<(Record, Duration)>,
     /// When its last look was answered.
     answered: Option<Duration>,
-    /// Whether that answer took longer than [`BLIND_MAX`].
+    /// True if that answer took longer than [`BLIND_MAX`].
     was_late: bool,
     transitions: i32,
     epoch: Option<Epoch>,

@@ -382,7 +382,7 @@ impl AgentLease {
         bail!("the Lease was changed by somebody else {CONFLICTS_MAX} times in a row")
     }
 
-    /// Whether a renewal beside this one has written all that we know, under our own name: it began since then, and put a
+    /// Returns true if a renewal beside this one has written all that we know, under our own name: it began since then, and put a
     /// version in the place of the one that we knew. Without such a version somebody else changed the Lease.
     fn is_written_beside(&self, known: Option<&str>, asked: Duration, holder: &str) -> bool {
         let written = self.written();

@@ -45,7 +45,7 @@ impl WritePermit {
         holds(*self.0.borrow())
     }
 
-    /// Whether this agent leads as far as it knows: it was given the permit and nobody took it back, though it may have run
+    /// Returns true if this agent leads as far as it knows: it was given the permit and nobody took it back, though it may have run
     /// out. For what does no harm when another one leads by now.
     pub fn is_leaders(&self) -> bool {
         !matches!(*self.0.borrow(), Until::Never)

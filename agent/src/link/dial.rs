@@ -50,7 +50,7 @@ use crate::{
 
 /// Messages to the hub that may wait in the stream.
 const OUTGOING_MAX: usize = 4;
-/// What /readyz says an agent waits for whose cluster is no member any more.
+/// The words on /readyz once the membership of the cluster has ended.
 const AWAITED_MEMBERSHIP: &str = "a membership: this cluster's has ended. The log says how to clean up";
 /// How long saying goodbye may take, until the hub has heard it.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
@@ -126,7 +126,7 @@ pub struct Link {
     pub introduction: Introduction,
     /// This cluster.
     pub cluster: ClusterId,
-    /// Where the epoch is remembered, and whether the membership has ended.
+    /// Keeps the epoch, and the end of the membership.
     pub lease: AgentLease,
     /// Held back while the membership has ended.
     pub readiness: Readiness,
@@ -246,7 +246,7 @@ impl Link {
         end
     }
 
-    /// What follows is brought about elsewhere: exports say it, Leases of sources are renewed no more, and the property that
+    /// Other rooms act on it: exports say it, Leases of sources are renewed no more, and the property that
     /// says which clusterset the cluster is in goes. Nothing else is deleted.
     async fn end_membership(&mut self, key: KeyFingerprint) {
         if self.unready.is_none() {

@@ -25,7 +25,7 @@ const OBSERVATIONS_BYTES: usize = CHUNK_BYTES;
 /// News of what stands are told at once, and not again for so long, in milliseconds.
 const NEWS_INTERVAL_MILLIS: u64 = 250;
 
-/// How far after this agent's clock an epoch may have begun, in milliseconds.
+/// Longest time by which an epoch may be ahead of this agent's clock, in milliseconds.
 const EPOCH_AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
 /// What does not change while the agent runs, and the hub is told in Hello.

@@ -104,7 +104,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// What is done about it once the membership has ended: a cluster that is no member must not say that it is in a
+    /// Decides about a property once the membership has ended: a cluster that is no member must not say that it is in a
     /// clusterset (KEP-2149). Its id stays its own.
     pub fn decide_after_the_end(&self, standing: Option<&Standing>) -> Decision {
         match standing {

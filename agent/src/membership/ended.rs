@@ -3,7 +3,7 @@
 
 use shared::model::{ClusterId, Epoch, KeyFingerprint, sync::MembershipEnded};
 
-/// Whether the word ends the membership of this cluster, which came with this key and has known this epoch. A hub that was
+/// Returns true if the word ends the membership of this cluster, which came with this key and has known this epoch. A hub that was
 /// never known, or whose log is older than the one that admitted this cluster, ends nothing: a hub that starts empty or
 /// with an old copy of its data must not have clusters taken apart.
 pub fn is_about(

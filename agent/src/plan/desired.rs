@@ -401,7 +401,7 @@ impl Desired {
         self.cursor.filter(|_| is_whole)
     }
 
-    /// Whether a hub said that the membership of this cluster has ended.
+    /// Returns true if a hub said that the membership of this cluster has ended.
     pub fn is_membership_ended(&self) -> bool {
         self.membership_ended
     }

@@ -27,7 +27,7 @@ const MEMBERSHIP_ENDED: &str =
 const REASON_SLICE_NOT_EXPORTED: &str = "SliceNotExported";
 /// Reason of the Event about labels and annotations that stay behind. Ours.
 const REASON_METADATA_NOT_EXPORTED: &str = "MetadataNotExported";
-/// What joins the sentences of the condition Valid.
+/// Joins the sentences of the condition Valid.
 const SENTENCE_SEPARATOR: &str = ". ";
 
 /// Plans the status of the export, if there is one.
@@ -118,7 +118,7 @@ fn valid(
     conditions
 }
 
-/// What of a valid export reaches no import: the reason of an Event, and the words.
+/// The parts of a valid export that reach no import: the reason of an Event, and the words.
 fn left_behind(
     desired: &Desired,
     view: &ServiceView,
@@ -275,7 +275,7 @@ fn same(wanted: &[Condition], found: &[Condition]) -> bool {
     wanted.len() == found.len() && wanted.iter().all(|one| found.contains(one))
 }
 
-/// What was not wrong before, or was for another reason, is worth an Event. `left_behind` are the parts of Valid's message.
+/// A fault that is new, or has another reason, is worth an Event. `left_behind` are the parts of Valid's message.
 fn events(export: &FoundExport, conditions: &[Condition], left_behind: &[(&str, String)]) -> Vec<Action> {
     let stated = |conditions: &[Condition], kind| conditions.iter().find(|one| one.kind == kind).cloned();
     let event = |reason: &str, message: &str| Action::ExportEvent {

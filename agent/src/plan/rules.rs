@@ -45,7 +45,7 @@ impl ImportRules {
         !special::is_reserved_namespace(namespace) && self.namespaces.as_ref().is_none_or(listed)
     }
 
-    /// Whether imports carry an exported label or annotation. Reserved keys they never do, whatever the hub says.
+    /// Returns true if imports carry an exported label or annotation. Reserved keys they never do, whatever the hub says.
     pub(super) fn carry(&self, key: &str) -> bool {
         if validate::is_reserved_key(key) {
             return false;

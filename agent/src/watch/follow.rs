@@ -125,7 +125,7 @@ fn read<A, B>(event: watcher::Event<A>, object: impl FnOnce(A) -> B) -> watcher:
     }
 }
 
-/// Whether what came is no object of the kind. kube reads a line of a watch that is no event as a Status, and any JSON
+/// Returns true if what came is no object of the kind. kube reads a line of a watch that is no event as a Status, and any JSON
 /// object is one: a Status that says nothing is an event whose object cannot be decoded.
 fn is_undecodable(error: &watcher::Error) -> bool {
     match error {

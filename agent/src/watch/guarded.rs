@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::Head;
 
-/// How deep in an object its fault is looked for. An object is no deeper in what the agent reads of it.
+/// Deepest level of an object at which its fault is looked for. An object is no deeper in what the agent reads of it.
 const PATH_PARTS_MAX: usize = 12;
-/// How many members of an object or list are tried one by one. With more the place of the fault is less exact.
+/// Most members of an object or list that are tried one by one. With more the place of the fault is less exact.
 const MEMBERS_TRIED_MAX: usize = 64;
 /// Longest text of a fault, in characters.
 const PROBLEM_CHARACTERS_MAX: usize = 300;
@@ -20,11 +20,11 @@ const PROBLEM_CHARACTERS_MAX: usize = 300;
 /// An object, or what is known of one that cannot be decoded.
 #[derive(Debug, Clone)]
 pub struct Guarded<K>(
-    /// What was read.
+    /// The object as it was read.
     pub Read<K>,
 );
 
-/// What was read of an object.
+/// An object, or the reason why it cannot be decoded.
 pub type Read<K> = Result<K, Unreadable>;
 
 /// An object that cannot be decoded.

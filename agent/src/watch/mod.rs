@@ -80,7 +80,7 @@ impl Watches {
             && self.exports.is_listed()
     }
 
-    /// Whether nothing that an export is joined from is unknown because it cannot be decoded. While something is, what is
+    /// Returns true if nothing that an export is joined from is unknown because it cannot be decoded. While something is, what is
     /// not stated is not known to be gone.
     pub fn exports_whole(&self) -> bool {
         let (services, slices) = (self.services.unknown(), self.slices.unknown());

@@ -167,7 +167,7 @@ impl<K: Kept> Watched<K> {
         self.mark_changes(dirty, self.shared.index);
     }
 
-    /// Whether an object stands there that cannot be decoded as it is now: what is known of it is of before, or nothing.
+    /// Returns true if an object stands there that cannot be decoded as it is now: what is known of it is of before, or nothing.
     pub fn is_unreadable(&self, namespace: &str, name: &str) -> bool {
         self.read().unreadable.has(&(namespace.into(), name.into()))
     }
@@ -185,7 +185,7 @@ impl<K: Kept> Watched<K> {
         unknown
     }
 
-    /// How many objects cannot be decoded.
+    /// The number of objects that cannot be decoded.
     pub fn unreadable_count(&self) -> usize {
         self.read().unreadable.len()
     }

@@ -33,7 +33,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// How often progress is shown.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
-/// How long the search for a short script may take that somebody asked for. A script of a few dozen steps needs less.
+/// Longest search for a short script that somebody asked for. A script of a few dozen steps needs less.
 const EFFORT: Effort = Effort {
     tries: 2_000,
     time: Duration::from_secs(3_600),

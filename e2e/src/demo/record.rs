@@ -56,7 +56,7 @@ const TLS_FLAGS: [(&str, &str); 3] = [
     ("--tls-cert", "operator.crt"),
     ("--tls-key", "operator.key"),
 ];
-/// How grpcurl is told who it is: `alias hub='…'` in docs/demo.md.
+/// The arguments that give grpcurl its identity: `alias hub='…'` in docs/demo.md.
 const ALIAS_BODY: &str =
     "grpcurl -cacert target/demo/ca.crt -cert target/demo/operator.crt -key target/demo/operator.key";
 /// Why an import looks as it does: one of its properties, and in sentences.

@@ -137,7 +137,7 @@ impl Recording {
     }
 }
 
-/// What comes before a block of docs/demo.md, with its name.
+/// The line before a block of docs/demo.md, with its name.
 fn marker(name: &str) -> String {
     format!("<!-- `{DEMO_RECORD}` writes this block: {name} -->")
 }

@@ -101,7 +101,7 @@ impl Port {
         ports.as_array().into_iter().flatten().map(port).collect()
     }
 
-    /// What clients connect to.
+    /// The protocol and number that clients connect to.
     pub(super) fn number(&self) -> (&str, i64) {
         (&self.protocol, self.number)
     }

@@ -17,7 +17,7 @@ const BUILDS_MAX: usize = 3;
 /// Characters of the hash that a file name has.
 const HASH_CHARACTERS: usize = 32;
 
-/// Where programs are kept. Every checkout of a user shares it.
+/// The directory of kept programs. Every checkout of a user shares it.
 #[derive(Debug, Clone)]
 pub(crate) struct Kept {
     directory: Option<PathBuf>,

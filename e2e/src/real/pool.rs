@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// What may be leased, and what is known of all of it.
+/// Items that may be leased, and the state of each.
 pub(super) struct Pool<T, E> {
     /// One permit for each thing that there may be.
     permits: Semaphore,

@@ -58,7 +58,7 @@ pub fn stop() {
     }
 }
 
-/// How many fleets this memory is enough for: one, if it is not known.
+/// The number of fleets that this memory is enough for; one if it is not known.
 fn fleets(available: Option<u64>) -> usize {
     let enough = available.map_or(1, |bytes| bytes / FLEET_BYTES);
     usize::try_from(enough).unwrap_or(FLEETS_MAX).clamp(1, FLEETS_MAX)

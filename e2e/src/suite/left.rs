@@ -68,7 +68,7 @@ const ADMISSION: &str = "admissionregistration.k8s.io";
 const RBAC: &str = "rbac.authorization.k8s.io";
 /// Kubernetes' own roles have this label.
 const NOT_BUILT_IN: &str = "kubernetes.io/bootstrapping!=rbac-defaults";
-/// What other members' agents would export, import or obey, and what API servers would refuse by.
+/// Kinds that would change what other agents do, or what API servers refuse.
 const KINDS: [Checked; 15] = [
     checked(MCS, "v1beta1", "ServiceExport", "", Rule::Never),
     checked(MCS, "v1beta1", "ServiceImport", "", Rule::Never),
@@ -99,7 +99,7 @@ const KINDS: [Checked; 15] = [
     checked(RBAC, "v1", "ClusterRoleBinding", NOT_BUILT_IN, Rule::Installed),
 ];
 const MCS: &str = "multicluster.x-k8s.io";
-/// What namespaces of stories are emptied of, exports first.
+/// Kinds that are removed from the namespaces of scenarios, exports first.
 const CONTENTS: [(&str, &str, &str); 4] = [
     (MCS, "v1beta1", "ServiceExport"),
     (MCS, "v1beta1", "ServiceImport"),
@@ -116,7 +116,7 @@ struct Object {
     going: bool,
 }
 
-/// What becomes of an object that is there.
+/// The treatment of an object that a scenario left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
     Stays,

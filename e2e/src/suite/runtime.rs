@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the tasks that a scenario left running may take to end.
+/// Longest wait for the tasks that a scenario left running.
 const RUNTIME_END_WAIT: Duration = Duration::from_secs(5);
 
 /// Runs a scenario as a task of its own, but not for ever; its panic is an error with the panic's message.

@@ -47,7 +47,7 @@ impl TestResult {
     }
 }
 
-/// What it took.
+/// Times of a scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Measured {
     /// Until it might begin: for a permit, a fleet, the start of one.

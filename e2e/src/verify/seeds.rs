@@ -54,7 +54,7 @@ impl Seeds {
         }
     }
 
-    /// How many seeds there are.
+    /// The number of seeds.
     pub fn count(&self) -> u64 {
         self.count + self.kept.len() as u64
     }

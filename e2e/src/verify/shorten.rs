@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-/// How long a search may take.
+/// Longest time of a search.
 #[derive(Debug, Clone, Copy)]
 pub struct Effort {
     /// Most lists that are tried.

@@ -64,7 +64,7 @@ pub(super) fn place(state: &State, service: &ServiceKey, cluster: &ClusterId) ->
     Place::Counts
 }
 
-/// What becomes of a member's endpoints behind a service. What the members of earlier places have of it was derived before.
+/// Decides about a member's endpoints behind a service. The members of earlier places were derived before.
 pub(super) fn fate(state: &State, service: &ServiceKey, cluster: &ClusterId) -> Fate {
     let own = place(state, service, cluster);
     let served_before = |later: Place| {

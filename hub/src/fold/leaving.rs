@@ -193,7 +193,7 @@ impl State {
         })
     }
 
-    /// Whether a member's endpoints behind a service count for the others as it reports them: it is neither withdrawn nor to
+    /// Returns true if a member's endpoints behind a service count for the others as it reports them: it is neither withdrawn nor to
     /// leave, and its export is not held.
     pub(super) fn counts(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
         fate::place(self, service, cluster) == Place::Counts

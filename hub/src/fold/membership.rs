@@ -177,7 +177,7 @@ fn too_many_members(cluster: &ClusterId) -> Rejection {
     )
 }
 
-/// Whether one more id can be known at a time.
+/// Returns true if one more id can be known at a time.
 fn has_room(state: &State, now: UnixMillis) -> bool {
     state.members.len() < MEMBERS_MAX || longest_gone(state, now).is_some()
 }

@@ -105,7 +105,7 @@ pub(super) fn note(state: &mut State, cluster: &ClusterId) {
 }
 
 impl Member {
-    /// Whether the brake may be engaged. Before the first complete listing of an incarnation it may not: until then the
+    /// Returns true if the brake may be engaged. Before the first complete listing of an incarnation it may not: until then the
     /// facts are those of the cluster that was there before, and what goes of them is not taken back by this one.
     pub(super) fn may_be_held(&self) -> bool {
         self.listings.contains_key(&ListingGroup::Exports)
@@ -113,7 +113,7 @@ impl Member {
 }
 
 impl State {
-    /// Whether the export that counts of a member for a service is one that it took back and that is held.
+    /// Returns true if the export that counts of a member for a service is one that it took back and that is held.
     pub(super) fn holds(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
         self.held.contains_key(cluster)
             && self

@@ -29,7 +29,7 @@ struct Minute {
 }
 
 impl Minute {
-    /// Whether a refusal is logged now, in monotonic milliseconds, and how many before it were not.
+    /// Returns the number of refusals that were not logged before this one, or nothing if this one is not logged either.
     fn logs(&mut self, now: u64) -> Option<u64> {
         if now.saturating_sub(self.began_at) >= MINUTE_MILLIS {
             (self.began_at, self.logged) = (now, 0);

@@ -30,7 +30,7 @@ const LIST_EVENTS_DEFAULT: usize = 100;
 const LIST_BYTES: usize = 2 * 1024 * 1024;
 /// Events that one call looks at, wanted or not.
 pub(super) const LIST_SCAN_MAX: usize = 20_000;
-/// What a request calls the oldest epoch that the log has.
+/// The word by which a request means the oldest epoch of the log.
 const OLDEST_EPOCH: &str = "oldest";
 /// Longest part of an unknown epoch that a refusal repeats, in characters.
 const EPOCH_CHARACTERS_MAX: usize = 80;

@@ -84,12 +84,12 @@ impl<V: Volume> Segment<V> {
         }
     }
 
-    /// What it follows, if that was read.
+    /// The segment before it, if that was read.
     pub(super) fn known_row(&self) -> Option<SegmentRow> {
         self.row.get().copied()
     }
 
-    /// What it follows, read once; `rows` are its own.
+    /// Returns the segment before it, read once; `rows` are its own.
     pub(super) fn row_in(&self, rows: &V::Rows) -> Result<SegmentRow, LogError> {
         if let Some(row) = self.known_row() {
             return Ok(row);
@@ -98,7 +98,7 @@ impl<V: Volume> Segment<V> {
         Ok(*self.row.get_or_init(|| row))
     }
 
-    /// What it follows. Its store stays open: for whoever has this segment alone, or writes to it.
+    /// Returns the segment before it. The store stays open: for whoever has this segment alone, or writes to it.
     pub(super) fn row(&self) -> Result<SegmentRow, LogError> {
         match self.known_row() {
             Some(row) => Ok(row),
@@ -126,12 +126,12 @@ impl<V: Volume> Segment<V> {
         Ok(row)
     }
 
-    /// Whether it is known that the snapshot which it begins with is complete.
+    /// Returns true if it is known that the snapshot which it begins with is complete.
     pub(super) fn is_known_to_have_a_base(&self) -> bool {
         self.has_base.get().is_some()
     }
 
-    /// Whether the snapshot that it begins with is complete: then nothing before it is needed. `rows` are its own.
+    /// Returns true if the snapshot that it begins with is complete: then nothing before it is needed. `rows` are its own.
     pub(super) fn has_base_in(&self, rows: &V::Rows) -> Result<bool, LogError> {
         if !self.is_known_to_have_a_base() {
             let Cursor { epoch, revision, .. } = self.row_in(rows)?.start;
@@ -158,7 +158,7 @@ impl<V: Volume> Segment<V> {
         }
     }
 
-    /// Whether its store is open.
+    /// Returns true if its store is open.
     #[cfg(test)]
     pub(super) fn is_open(&self) -> bool {
         matches!(*self.lock(), Handle::Open(_))

@@ -193,7 +193,7 @@ impl<V: Volume> Segments<V> {
         Ok(last.max(before))
     }
 
-    /// What a segment follows. Its store is opened for it at most once, as one that is read.
+    /// Returns the segment before one. Its store is opened for it at most once, as one that is read.
     pub(super) fn row(&self, segment: &Arc<Segment<V>>) -> Result<SegmentRow, LogError> {
         match segment.known_row() {
             Some(row) => Ok(row),
@@ -201,7 +201,7 @@ impl<V: Volume> Segments<V> {
         }
     }
 
-    /// Whether the snapshot that a segment begins with is complete: then nothing before it is needed.
+    /// Returns true if the snapshot that a segment begins with is complete: then nothing before it is needed.
     pub(super) fn has_base(&self, segment: &Arc<Segment<V>>) -> Result<bool, LogError> {
         if segment.is_known_to_have_a_base() {
             return Ok(true);

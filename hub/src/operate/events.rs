@@ -11,7 +11,7 @@ use super::{
     print,
 };
 
-/// What a request calls the oldest epoch that the log has.
+/// The word by which a request means the oldest epoch of the log.
 const OLDEST_EPOCH: &str = "oldest";
 
 /// Show recorded events.

@@ -40,7 +40,7 @@ pub(super) enum Action {
         access: Arc<[AccessProvider]>,
         /// Of the object that is there; absent: it is made.
         uid: Option<String>,
-        /// What is written besides the status, if anything is.
+        /// Returns the patch of everything but the status, if one is needed.
         heading: Option<Heading>,
         status: bool,
     },

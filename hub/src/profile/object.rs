@@ -40,7 +40,7 @@ pub(super) enum Difference {
     NotOurs,
 }
 
-/// What is written of an object besides its status.
+/// The written parts of an object besides its status.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Heading {
     /// The cluster manager: the definition lets an object keep the first one only.
@@ -68,7 +68,7 @@ impl Heading {
     }
 }
 
-/// Whether nobody took the name for people over.
+/// Returns true if nobody took the name for people over.
 fn owns_display_name(object: &ClusterProfile) -> bool {
     let mut ours = object.managed_fields().iter().filter(|entry| is_our_entry(entry));
     ours.any(|entry| {

@@ -23,7 +23,7 @@ pub(super) fn word(not: &NotAdmitted) -> &'static str {
     }
 }
 
-/// What the agent of the cluster is told, which came with this key.
+/// Returns the refusal for the agent that came with this key.
 pub(super) fn status(not: NotAdmitted, cluster: &ClusterId, key: KeyFingerprint) -> Status {
     match not {
         NotAdmitted::Held(holder) if holder.is_copied => Status::already_exists(format!(

@@ -164,7 +164,7 @@ fn other_clusterset(identity: &Identity) -> String {
     )
 }
 
-/// What the log has at a position. One that cannot be looked up counts as one that is not kept any more: its member gets a
+/// Looks a position up in the log. One that cannot be looked up counts as one that is not kept any more: its member gets a
 /// snapshot, and not the end of its session for what happened to history.
 fn on_record(found: Result<Option<ChainHash>, LogError>) -> Result<Option<ChainHash>, Status> {
     match found {

@@ -60,7 +60,7 @@ impl Claims {
         self.witnesses.retain(|cluster, key| stands(cluster, key));
     }
 
-    /// Whether enough of so many members know a later epoch for the hub to stop serving: more than half of them, and at
+    /// Returns true if enough of so many members know a later epoch for the hub to stop serving: more than half of them, and at
     /// least [`LATER_EPOCH_WITNESSES`] unless there is only one.
     pub(super) fn are_enough(&self, members: usize) -> bool {
         let needed = match members {

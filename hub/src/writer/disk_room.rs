@@ -35,7 +35,7 @@ pub enum DiskRoom {
 }
 
 impl DiskRoom {
-    /// What so much space is, after it was `before`. `history`: segments are kept that could go. They take a moment to, and
+    /// Judges this much space, after it was `before`. `history`: segments are kept that could go. They take a moment to, and
     /// longer while somebody reads them, so half of the reserve refuses growth whatever could go.
     pub fn of(space: Option<Space>, bounds: &Bounds, before: Self, history: bool) -> Self {
         let Some(space) = space else {
@@ -59,7 +59,7 @@ impl DiskRoom {
         }
     }
 
-    /// How much history is kept where there is so much space: what is configured, less what lacks to the alarm.
+    /// Returns the retention for this much space: what is configured, less what lacks to the alarm.
     pub fn retention(space: Option<Space>, bounds: &Bounds, bytes_on_disk: u64) -> Retention {
         let configured = bounds.retention;
         let alarm = u64::from(bounds.disk_alarm_percent);
@@ -93,12 +93,12 @@ fn share(space: Space, percent: u64) -> u64 {
     u64::try_from(share.div_ceil(100)).unwrap_or(u64::MAX)
 }
 
-/// How many bytes less are free than so many percent.
+/// Returns the bytes that are missing to this many percent of free space.
 fn lacking(space: Space, percent: u64) -> u64 {
     share(space, percent).saturating_sub(space.free)
 }
 
-/// Whether a slice only takes endpoints away from the one that is known, or readiness: each of its endpoints was there, none
+/// Returns true if a slice only takes endpoints away from the one that is known, or readiness: each of its endpoints was there, none
 /// becomes ready, and something of that is less. So it can happen only as often as there are endpoints.
 pub(super) fn only_shrinks(known: &EndpointSlice, now: &EndpointSlice) -> bool {
     if (&known.ports, known.address_type) != (&now.ports, now.address_type) {

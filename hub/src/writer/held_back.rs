@@ -71,7 +71,7 @@ impl Core {
         self.room
     }
 
-    /// Whether a fact differs from what is recorded, and does more than take endpoints away from it: where those stay that are
+    /// Returns true if a fact differs from what is recorded, and does more than take endpoints away from it: where those stay that are
     /// gone, the whole clusterset asks them.
     pub(super) fn grows(&self, cluster: &ClusterId, fact: &EncodedFact) -> bool {
         let member = self.state.current_member(cluster);

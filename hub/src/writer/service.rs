@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::core::Core;
 use crate::metrics::WriterMetrics;
 
-/// What was told last.
+/// The state that was told last.
 #[derive(Debug)]
 pub(super) struct ServiceTold(watch::Sender<bool>);
 

@@ -197,7 +197,7 @@ mod tests {
         );
     }
 
-    /// What a controller of the time of mcs-api v0.1.0 may have left, and what nobody would write.
+    /// Conditions that a controller of mcs-api v0.1.0 may have left, and one that nobody would write.
     #[test]
     fn a_condition_of_an_old_definition_does_not_make_its_object_unreadable() {
         let conditions = json!([

@@ -101,7 +101,7 @@ pub(super) struct Answer<B> {
     taken: Taken,
 }
 
-/// How much of an answer may still come.
+/// The bytes of an answer that may still come.
 struct Taken {
     /// Of a watch each line counts for itself.
     is_watch: bool,

@@ -4,7 +4,7 @@
 
 use std::net::IpAddr;
 
-/// Whether `host` is reached without the proxy that the environment names.
+/// Returns true if `host` is reached without the proxy that the environment names.
 pub(super) fn is_direct(host: &str, port: Option<u16>, no_proxy: &str) -> bool {
     let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
     let address: Option<IpAddr> = host.parse().ok();
@@ -17,7 +17,7 @@ pub(super) fn is_direct(host: &str, port: Option<u16>, no_proxy: &str) -> bool {
         .any(|entry| leaves_out(&entry, &host, address, port))
 }
 
-/// Whether one entry of NO_PROXY names this host: `*`, an address, a range, a domain with or without a port.
+/// Returns true if one entry of NO_PROXY names this host: `*`, an address, a range, a domain with or without a port.
 fn leaves_out(entry: &str, host: &str, address: Option<IpAddr>, port: Option<u16>) -> bool {
     if entry == "*" {
         return true;

@@ -383,7 +383,7 @@ impl RefusalReason {
 /// it, and only on one about its own cluster and key, of an epoch that is not lower than the highest it has known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MembershipEnded {
-    /// Whose membership it was.
+    /// The cluster whose membership it was.
     pub cluster: ClusterId,
     /// The key, which stays refused for ever.
     pub key: KeyFingerprint,

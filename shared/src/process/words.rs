@@ -24,7 +24,7 @@ pub fn reason(error: &anyhow::Error) -> String {
     plain(&said)
 }
 
-/// What an operating system says of a file or a socket, in words.
+/// Returns the words for an error of a file or a socket.
 pub fn io_words(error: &io::Error) -> String {
     plain(&error.to_string())
 }

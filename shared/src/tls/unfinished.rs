@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::heard::Pulse;
 
-/// How long somebody may take for what we have an answer to before it can go for another: a few round trips.
+/// A peer that makes no progress for this long may be evicted: a few round trips.
 const STALLED_AFTER: Duration = Duration::from_millis(200);
 
 /// Sockets that may have to go; clones are the same ones.
@@ -25,7 +25,7 @@ struct Sockets {
     next: u64,
     /// In the order in which they came.
     open: BTreeMap<u64, Socket>,
-    /// How many of them came from each source.
+    /// The number of sockets from each source.
     of_source: BTreeMap<Option<IpAddr>, usize>,
 }
 

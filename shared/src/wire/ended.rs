@@ -19,7 +19,7 @@ pub fn encode_membership_ended(ended: &MembershipEnded) -> Vec<u8> {
     message.encode_to_vec()
 }
 
-/// What the bytes say; nothing for bytes that are no such word, on which nobody may act.
+/// Decodes the word; returns nothing for other bytes, on which nobody may act.
 pub fn decode_membership_ended(bytes: &[u8]) -> Option<MembershipEnded> {
     let message = v1::MembershipEnded::decode(bytes).ok()?;
     from_proto(message).ok()

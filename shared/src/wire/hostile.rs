@@ -22,7 +22,7 @@ const MOMENT: Duration = Duration::from_secs(10);
 /// Kinds of facts: all of members, one that is no fact of its own, some of the hub, and one that nobody knows.
 const KINDS: [u32; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 16, 29, 52, 60];
 
-/// What this thread has had of a processor: other tests, and other programs, are no matter.
+/// Returns the processor time of this thread, which other tests and programs do not change.
 fn processor_time() -> Duration {
     let figures = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux says it");
     let nanos = figures

@@ -9,7 +9,7 @@ use crate::model::sync::RefusalReason;
 pub struct InvalidFact {
     /// The kind of reason, as the refusal states it.
     pub reason: RefusalReason,
-    /// What is wrong, where, and what to do.
+    /// The fault, its place, and the next step.
     pub message: String,
 }
 

@@ -129,7 +129,7 @@ fn who_could_not_write_waits_anew() {
     assert!(looks(&mut judge, &found, 6_900, 6_900));
 }
 
-/// What this agent's own session confirms does not expire here, whatever stands in the way of its Lease; once the session
+/// A source that this agent's own session confirms does not expire here, whatever stands in the way of its Lease; once the session
 /// is gone the Lease has its whole time.
 #[test]
 fn who_keeps_a_source_never_sees_it_expire() {

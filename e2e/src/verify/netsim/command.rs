@@ -41,7 +41,7 @@ const LAWS: [Law; 11] = [
 const WHOLE_RUN: u64 = 20;
 /// Most failing seeds that are described.
 const FAILURES_SHOWN_MAX: usize = 10;
-/// How long the search for a short script may take.
+/// Longest search for a short script.
 const SHORTEN_EFFORT: Effort = Effort {
     tries: 200,
     time: Duration::from_secs(300),
@@ -114,7 +114,7 @@ pub fn run(args: &NetsimArgs) -> anyhow::Result<ExitCode> {
     Ok(code)
 }
 
-/// What is left of a seed's events when those are left out without which it fails as well.
+/// Prints the events of a seed that are needed for its failure, and the failure.
 fn tell_short(seed: u64, failure: &str) {
     let (script, failure) = shrink(seed, failure, SHORTEN_EFFORT);
     println!("seed {seed}, in short:\n{script}{failure}");

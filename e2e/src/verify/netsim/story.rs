@@ -175,7 +175,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What it took back goes on to count where nobody else answers, until it is back or let go.
+    /// An export that it took back goes on to count where nobody else answers, until it is back or let go.
     fn taken_back(&mut self, member: usize, returns: bool) -> anyhow::Result<()> {
         self.make_ready(member)?;
         self.say(Word::Apply(BRAKE))?;

@@ -11,7 +11,7 @@ pub const NAMESPACES: [&str; 2] = ["shop", "pay"];
 pub const SERVICES: [&str; 2] = ["cart", "user"];
 /// Shapes that a Service can have; see `site`.
 pub const SHAPES: u8 = 11;
-/// What an export can carry along; see `site`.
+/// The number of sets of metadata that an export can carry; see `site`.
 pub const METADATA: u8 = 5;
 /// Watches of an agent; see `agent`.
 pub const WATCHES: u8 = 6;

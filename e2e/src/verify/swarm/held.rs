@@ -65,7 +65,7 @@ impl HeldBefore {
     }
 }
 
-/// Whether a member answers that is not lost, and whose export nobody holds.
+/// Returns true if a member answers that is not lost, and whose export nobody holds.
 fn is_served_by_others(hub: &Hub, service: &ServiceKey) -> bool {
     hub.state().members().iter().any(|(other, member)| {
         let counts = member.is_current() && !member.is_withdrawn();

@@ -58,7 +58,7 @@ pub(super) fn is_refused(hub: &Hub, cluster: &ClusterId) -> bool {
     is_refused_by(hub.policy(), cluster)
 }
 
-/// Whether nothing is derived from an export under this policy. Kubernetes keeps some namespaces for itself: an export
+/// Returns true if nothing is derived from an export under this policy. Kubernetes keeps some namespaces for itself: an export
 /// from one of them is recorded, and denied whatever the policy says.
 pub(super) fn is_denied(policy: Option<&Policy>, cluster: &ClusterId, service: &ServiceKey) -> bool {
     RESERVED.contains(&&*service.namespace) || is_refused_by(policy, cluster)

@@ -22,19 +22,19 @@ const HOSTILITIES_PERCENT: u64 = 5;
 const NO_HISTORY_PERCENT: u64 = 15;
 /// How often in a hundred worlds a leader goes once more than by the faults of the world: drawn apart from them.
 const HAND_OVER_PERCENT: u64 = 20;
-/// What tells those draws from all others of a seed.
+/// Keeps those draws apart from all others of a seed.
 const HAND_OVER_DRAW: u64 = 0x1ead;
 /// How often in a hundred worlds a hub is away for so long that the Leases of sources expire: drawn apart, too.
 const AWAY_PERCENT: u64 = 10;
-/// What tells those draws from all others of a seed.
+/// Keeps those draws apart from all others of a seed.
 const AWAY_DRAW: u64 = 0xa4a7;
-/// How often in a hundred worlds an API server refuses writes for longer than a Lease of a source lasts: drawn apart, too.
+/// Percent of worlds in which an API server refuses writes for longer than a Lease of a source lasts.
 const REFUSED_PERCENT: u64 = 10;
-/// What tells those draws from all others of a seed.
+/// Keeps those draws apart from all others of a seed.
 const REFUSED_DRAW: u64 = 0x4ef0;
 /// How often in a hundred worlds that export something a member takes back most of it: drawn apart, too.
 const HELD_PERCENT: u64 = 15;
-/// What tells those draws from all others of a seed.
+/// Keeps those draws apart from all others of a seed.
 const HELD_DRAW: u64 = 0xb7a4e;
 /// How often in a hundred worlds half of the fleet is away at one time, and how often a member comes and goes: drawn apart,
 /// too.
@@ -42,14 +42,14 @@ const HALF_AWAY_PERCENT: u64 = 8;
 const COMES_AND_GOES_PERCENT: u64 = 5;
 /// How often in a hundred worlds a member is copied, and the copy comes.
 const COPIED_PERCENT: u64 = 8;
-/// What tells those draws from all others of a seed.
+/// Keeps those draws apart from all others of a seed.
 const HALF_AWAY_DRAW: u64 = 0x4a1f;
 const COMES_AND_GOES_DRAW: u64 = 0xf1a9;
 const COPIED_DRAW: u64 = 0xc0b7;
 /// How often in a hundred worlds the agents of a cluster end in good order and are away for longer than a loss needs: drawn
 /// apart, too.
 const GOODBYE_PERCENT: u64 = 8;
-/// What tells those draws from all others of a seed.
+/// Keeps those draws apart from all others of a seed.
 const GOODBYE_DRAW: u64 = 0xb1e5;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 23;

@@ -80,7 +80,7 @@ pub(super) fn is_among(service: &ServiceKey, taken: Taken) -> bool {
     }
 }
 
-/// What an export carries along: nothing, what is anybody's, what is reserved, what no label is, and too much.
+/// The metadata of an export: none, ordinary, reserved, malformed, and too much.
 fn metadata(which: u8) -> Value {
     match which % METADATA {
         0 => json!({}),

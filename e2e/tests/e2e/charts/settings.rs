@@ -40,7 +40,7 @@ pub(super) fn trials() -> Vec<Trial> {
 /// Three policies with their bindings, and a FlowSchema.
 const NEWER: usize = 7;
 
-/// Whether an object is of a kind that clusters before 1.30 may lack.
+/// Returns true if an object is of a kind that clusters before 1.30 may lack.
 fn is_newer(object: &DynamicObject) -> bool {
     let kind = deploy::kind(object);
     kind.starts_with("ValidatingAdmissionPolicy") || kind == "FlowSchema"
@@ -165,7 +165,7 @@ fn copied(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the notes of a chart say when it is installed with these values; no cluster is asked.
+/// Returns the notes of a chart for these values, without asking a cluster.
 fn notes_of(charts: &Charts, chart: &str, values: &str) -> anyhow::Result<String> {
     let (release, path) = (format!("tributary-{chart}"), format!("deploy/charts/{chart}"));
     let arguments = [

@@ -10,7 +10,7 @@ use tributary_e2e::suite::plain_test;
 /// Whose messages are read.
 const PROGRAMS: [&str; 4] = ["shared/src/", "hub/src/", "agent/src/", "e2e/src/"];
 
-/// Whose log fields are read: those of the programs that people run.
+/// Sources whose log fields are read: the programs that people run.
 const LOGGING: [&str; 3] = ["shared/src/", "hub/src/", "agent/src/"];
 
 /// Where a value may be written as Rust does, which, and why that is as people would.

@@ -453,7 +453,7 @@ fn endpoints_that_are_held_yield_to_those_of_a_member_that_is_to_leave_and_lost_
     survives(&lost);
 }
 
-/// What is said of addresses follows from the slices that count, whichever way an export came by them.
+/// The words about addresses follow from the slices that count, whichever way an export came by them.
 #[test]
 fn an_export_that_comes_back_is_judged_by_the_slices_that_it_has_then() {
     let ranges = "members:\n- name: pods\n  members: [east]\n  endpoints: [192.168.0.0/16]";

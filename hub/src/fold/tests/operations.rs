@@ -98,7 +98,7 @@ pub(super) enum Operation {
     Epoch,
 }
 
-/// What operators apply: rules on addresses, exports, precedence and losses, and a brake that one export engages.
+/// Policies that operators apply: rules on addresses, exports, precedence and losses, and a brake that one export engages.
 const POLICIES: [&str; 8] = [
     "members: []",
     "members:\n- name: pods\n  members: [\"*\"]\n  endpoints: [10.0.0.0/32]",
@@ -148,7 +148,7 @@ fn decided() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What each of three to five clusters does, and what is decided about it, in their own order. `epochs`: epochs begin.
+/// The steps of three to five clusters, and the decisions about them, in their own order. `epochs`: epochs begin.
 pub(super) fn decided_histories(epochs: bool) -> impl Strategy<Value = Vec<Vec<Operation>>> {
     let weight = u32::from(epochs);
     let operation = move || {
@@ -203,7 +203,7 @@ pub(super) struct Driver {
     pub(super) changes: Vec<Change>,
     /// Of each cluster: how many keys and uids it has had, and whether it is lost.
     clusters: BTreeMap<usize, (u8, u32, bool)>,
-    /// How many events were recorded before each epoch that began.
+    /// The number of events before each epoch that began.
     pub(super) epochs: Vec<usize>,
     /// Exports that were held after a step, and exports of which endpoints were left out.
     pub(super) held: u32,
@@ -322,7 +322,7 @@ impl Driver {
         self.count();
     }
 
-    /// What is decided about a cluster, or about all of them.
+    /// A decision about a cluster, or about all of them.
     fn decide(&mut self, index: usize, name: &ClusterId, decision: &Operation) {
         match decision {
             Operation::Policy { index } => self.carry_out(&put(POLICIES[*index])),

@@ -129,7 +129,7 @@ fn ports_are_merged_by_name_and_by_protocol_and_number() {
     }
 }
 
-/// What a log of before says is read by the rules of before.
+/// A log of earlier rules is read by those rules.
 #[test]
 fn until_version_3_a_port_was_served_under_its_own_name_alone() {
     let rules = InForce(PORTS_BY_NUMBER_SINCE - 1);

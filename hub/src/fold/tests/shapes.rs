@@ -14,7 +14,7 @@ use super::{
     operations::SERVICES,
 };
 
-/// What a Service looks like: an index into small pools, so that clusters agree and disagree often.
+/// The shape of a Service: an index into small pools, so that clusters agree and disagree often.
 #[derive(Debug, Clone)]
 pub(super) struct Shape {
     ports: usize,

@@ -227,7 +227,7 @@ pub(crate) struct Member {
     writer: writer::WriterHandle,
     events: mpsc::UnboundedReceiver<SessionEvent>,
     sequence: u64,
-    /// What it reported and did not take back.
+    /// The services that it reported and did not withdraw.
     reported: BTreeSet<FactKey>,
 }
 

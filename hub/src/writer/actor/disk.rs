@@ -13,7 +13,7 @@ const REMOVAL_MAX_MILLIS: u64 = 30_000;
 #[derive(Debug, Default)]
 pub(super) struct Retaining {
     at: u64,
-    /// How often the log had looked before.
+    /// The number of looks of the log before.
     count: u64,
     /// Less than configured was to be kept, for want of room.
     scarce: bool,
@@ -28,7 +28,7 @@ impl Retaining {
         }
     }
 
-    /// What goes for want of room is on its way: how much of it is free then is not known yet.
+    /// History is being removed for want of room, so that the free space is not known yet.
     fn is_under_way(&self, stats: &Stats, now: u64) -> bool {
         self.scarce && self.count == stats.retain_count && now.saturating_sub(self.at) < REMOVAL_MAX_MILLIS
     }

@@ -4,7 +4,7 @@
 /// Longest time within which removals are counted, in milliseconds: for so long what was removed is remembered.
 pub const BRAKE_WITHIN_MILLIS_MAX: u64 = 10 * 60 * 1_000;
 
-/// What is held goes after so many milliseconds where the policy does not say otherwise: 15 minutes, the time of a source's
+/// Default limit of a hold in milliseconds: 15 minutes, the time of a source's
 /// Lease. That is enough to bring a definition back, and what was meant to go does not wait for somebody who reads alerts.
 pub const BRAKE_LONGEST_MILLIS: u64 = 15 * 60 * 1_000;
 

@@ -14,7 +14,7 @@ const RESERVED_PREFIXES: [&str; 2] = ["kubernetes.io", "multicluster.kubernetes.
 const OWN_DOMAIN: &str = "tributary.dev";
 /// The label by which the agent finds the objects that it made.
 const OWNER_KEY: &str = "app.kubernetes.io/managed-by";
-/// What is reserved, for messages.
+/// The reserved keys, for messages.
 const RESERVED_IN_WORDS: &str =
     "kubernetes.io/, multicluster.kubernetes.io/, tributary.dev/ and app.kubernetes.io/managed-by";
 /// Domains of labels and annotations by which other controllers act on the object that carries them: they delete it,

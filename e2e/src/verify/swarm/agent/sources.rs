@@ -16,7 +16,7 @@ use tokio::runtime::Runtime;
 use super::{AGENT_NAMESPACE, Agent, Handle, WritePermit};
 use crate::verify::swarm::still::{look_every, settings};
 
-/// How long the Lease of an agent itself says that a renewal holds; nobody heeds it here.
+/// The duration that the Lease of an agent itself states; nothing reads it here.
 const IDENTITY_LEASE_SECONDS: i32 = 40;
 
 /// The Leases of sources as an agent in this pod looks at them.

@@ -176,7 +176,7 @@ impl Holders {
         judged
     }
 
-    /// Whether an agent of the same member that is neither of these has said Hello and waits for its Welcome: it may be the
+    /// Returns true if an agent of the same member that is neither of these has said Hello and waits for its Welcome: it may be the
     /// one that took over.
     fn is_another_waiting(&self, before: StreamId, stream: StreamId) -> bool {
         let cluster = self.streams.get(&before).map(|line| &line.cluster);

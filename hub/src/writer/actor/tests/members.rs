@@ -292,7 +292,7 @@ fn a_hub_starts_over_what_it_wrote_of_exports_that_came_back() {
     assert!(!derived_anew(&again));
 }
 
-/// Whether the hub found that its snapshot does not follow from its facts.
+/// Returns true if the hub found that its snapshot does not follow from its facts.
 fn derived_anew(hand: &Hand) -> bool {
     let mut registry = prometheus_client::registry::Registry::default();
     hand.writer.metrics.register_snapshots(&mut registry);

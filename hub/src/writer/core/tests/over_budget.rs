@@ -202,7 +202,7 @@ fn a_member_that_may_change_nothing_is_not_asked_in_vain() {
     assert_eq!(observe(&mut core, session, 2, property("a")).events.len(), 1);
 }
 
-/// What a policy reads anew is the budget: what a member has used of it, and the time since, stay.
+/// A policy sets the budget anew; the used part of it and the time since stay.
 #[test]
 fn a_policy_that_is_applied_gives_nobody_a_new_allowance_and_takes_no_time_away() {
     let mut core = core();
