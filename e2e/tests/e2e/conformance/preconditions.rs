@@ -36,6 +36,13 @@ pub(super) const STEPS: &[Step] = &[
         r#"{"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":"<uid>"}}"#,
     ),
     ("delete what is gone", "DELETE", "{exports}/cart", ""),
+    // Else a namespace that holds little may be gone before the last step.
+    (
+        "hold the namespace",
+        "MERGE",
+        "{shop}?fieldManager=user",
+        r#"{"metadata":{"finalizers":["e2e.tributary.test/hold"]}}"#,
+    ),
     ("delete the namespace", "DELETE", "{shop}", ""),
     (
         "create in a terminating namespace",
