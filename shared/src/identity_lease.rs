@@ -176,13 +176,16 @@ impl Own {
                 None => self.api.get_opt(&self.name).await?,
             };
             let began = (self.clock)();
+            let was_there = found.is_some();
             match self.put(found).await {
                 Ok(lease) => {
                     (kept.written, kept.renewed) = (Some(lease), Some(began));
                     return Ok(());
                 }
                 // It was deleted, or an earlier renewal landed whose answer was lost.
-                Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => kept.written = None,
+                Err(kube::Error::Api(status)) if status.code == 409 || (status.code == 404 && was_there) => {
+                    kept.written = None;
+                }
                 Err(error) => return Err(error.into()),
             }
         }

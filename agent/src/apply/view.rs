@@ -66,6 +66,13 @@ pub(super) fn view(
     seen.derived = version(&derived);
     view.derived = derived_from(derived.as_deref(), service);
     let of_service = watches.slices.of_service(service);
+    // An export that cannot be decoded is unknown, and not absent: its slices stay.
+    let export_unread =
+        watches.exports.get(namespace, name).is_none() && watches.exports.is_unreadable(namespace, name);
+    view.known.exports &= !export_unread;
+    let unread = watches.slices.unknown().into_iter();
+    let unread = unread.filter(|(of, _)| **of == *namespace);
+    view.unread_slices = unread.map(|(_, name)| name).collect();
     if view.known.exports
         && let Some(object) = watches.exports.get(namespace, name)
     {

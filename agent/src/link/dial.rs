@@ -239,7 +239,7 @@ impl Link {
                     cluster = %word.cluster,
                     key = %word.key,
                     epoch = %word.epoch,
-                    "passed over a hub's word that a membership has ended: it is not about this one"
+                    "ignored a hub's notice that a membership has ended: it is not about this one"
                 );
             }
         }
@@ -251,9 +251,9 @@ impl Link {
     async fn end_membership(&mut self, key: KeyFingerprint) {
         if self.unready.is_none() {
             warn!(
-                "the membership of this cluster has ended: what it imports stays until the Leases of its sources expire, and \
-                 no other cluster imports from it. Once no agent runs here, `{}` removes what is left; with a certificate with \
-                 a new key it joins again",
+                "the membership of this cluster has ended: no other cluster imports from it, and its own imports go when the \
+                 Leases of their sources expire. To clean up, stop the agent and run `{}`. To join again, issue a certificate \
+                 with a new key",
                 advice::agent_leave_without_hub()
             );
             self.unready = Some(self.readiness.handle(AWAITED_MEMBERSHIP));

@@ -152,8 +152,8 @@ impl fmt::Display for Contradiction {
             // No certificate can be issued for it.
             return write!(
                 out,
-                "Tributary takes ids of one DNS label only (1 to 63 of a-z, 0-9 and '-'), for the id is a label value and \
-                 one part of the DNS names of headless pods. Give the property the value {certified}"
+                "Tributary takes one DNS label only as a cluster id (1 to 63 of a-z, 0-9 and '-'). Delete the \
+                 ClusterProperty {name}: the agent makes it again with the value {certified}"
             );
         }
         write!(out, "issue a certificate for {stated}, or ")?;

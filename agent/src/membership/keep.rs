@@ -167,8 +167,8 @@ impl Keeper {
                     warn!(
                         property = name,
                         %error,
-                        "cannot delete this ClusterProperty, which says that the cluster is a member: it is none any more; \
-                         trying again"
+                        "cannot delete this ClusterProperty, which says that the cluster is in a clusterset; trying again. \
+                         Its membership has ended"
                     );
                 }
                 Some(Instant::now() + self.backoff.failed(random()))

@@ -255,7 +255,9 @@ pub(super) fn plan_own(
     // One that waits for a finalizer is gone: the hub was told so, and nobody follows what it exported.
     let export = view.export.as_ref().filter(|export| !export.deleting);
     let validity = export.map(|export| &export.validity);
-    let mut wanted = BTreeSet::new();
+    // What cannot be decoded now may be a slice of this Service: its copy stays.
+    let unread = view.unread_slices.iter();
+    let mut wanted: BTreeSet<_> = unread.map(|name| slice_name(service, own, name)).collect();
     match validity {
         None | Some(Validity::Invalid { .. }) => {}
         Some(Validity::Unknown) => return,

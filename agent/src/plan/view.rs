@@ -249,6 +249,8 @@ pub struct ServiceView {
     pub service_ports: Option<Vec<ServicePort>>,
     /// The slices of the local Service.
     pub own_slices: Vec<OwnSlice>,
+    /// Slices of the namespace that cannot be decoded, and of which nothing is known from before.
+    pub unread_slices: Vec<Box<str>>,
     /// Slices of the local Service that cannot be exported, and why.
     pub unexported_slices: BTreeMap<Box<str>, Box<str>>,
     /// Why the hub does not record the export for now.

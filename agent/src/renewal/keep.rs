@@ -226,8 +226,8 @@ impl Renewing {
         if unknown > 0 {
             warn!(
                 unknown,
-                "the hub names authorities that this agent did not trust before: it trusts them from here on, beside \
-                 one that it did. If nobody replaces an authority now, the hub's keys may be stolen"
+                "the hub sent authorities that this agent did not trust before. It trusts them now, since one that it \
+                 trusted came with them. If nobody is replacing an authority, treat the hub's key as stolen"
             );
         }
         let kept = given(*renewed, next, kept.authorities);

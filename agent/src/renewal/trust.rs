@@ -16,8 +16,8 @@ pub(super) enum Untrusted {
     Certificate(String),
     /// None of the authorities was trusted before.
     #[error(
-        "the hub gave authorities of which this agent trusts none: the hub's key may be stolen, or an authority was \
-         replaced without a time in which both were trusted"
+        "the agent trusts none of the authorities that the hub sent: an authority was replaced without an overlap, or \
+         the hub's key is stolen"
     )]
     Authorities,
 }

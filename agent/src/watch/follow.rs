@@ -154,7 +154,7 @@ fn show_read<K: Kept>(kind: &str, store: &Watched<K>, event: watcher::Event<Read
             namespace,
             name,
             problem,
-            "this object cannot be read: what is known of it stays, and others are not concerned; correct or delete it"
+            "cannot decode this object, so its last known state stays in use; others are not affected. Correct or delete it"
         );
     }
 }

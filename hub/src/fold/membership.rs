@@ -188,10 +188,14 @@ fn longest_gone(state: &State, now: UnixMillis) -> Option<&ClusterId> {
     let gone_for = |member: &Member| now.0.saturating_sub(member.since.0);
     let may_go = |member: &Member| {
         let former = matches!(member.status, MemberStatus::Left | MemberStatus::Forgotten);
-        let keys_ended =
-            member.refused_keys.is_empty() || member.refused_until.is_some_and(|until| until <= now);
-        let ended = gone_for(member) >= FORMER_KEPT_MILLIS && keys_ended;
-        former && (ended || gone_for(member) >= FORMER_KEYS_KEPT_MILLIS)
+        // A key that left stays refused for as long as its certificate is known to be good.
+        let kept = match member.refused_until {
+            _ if member.refused_keys.is_empty() => FORMER_KEPT_MILLIS,
+            Some(until) if until > now => return false,
+            Some(_) => FORMER_KEPT_MILLIS,
+            None => FORMER_KEYS_KEPT_MILLIS,
+        };
+        former && gone_for(member) >= kept
     };
     let former = state.members.iter().filter(|(_, member)| may_go(member));
     former

@@ -84,7 +84,9 @@ impl InForce {
             return None;
         }
         if self.0 < EXACT_NAMESPACES_SINCE {
-            return namespace.starts_with("kube-").then_some("it begins with kube-");
+            return namespace
+                .starts_with("kube-")
+                .then_some("it begins with \u{22}kube-\u{22}");
         }
         special::is_reserved_namespace(namespace).then_some("Kubernetes keeps it for itself")
     }

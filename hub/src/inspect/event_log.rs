@@ -59,6 +59,8 @@ impl EventLog for Inspection {
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let listed = async {
             let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
+            // Whoever waits for a revision keeps nobody else from an answer.
+            self.at_least(request.get_ref().at_least_revision).await?;
             let _turn = self.turns.of(&caller).await;
             self.list_events(request.into_inner(), caller.sight()).await
         };
@@ -100,7 +102,6 @@ impl Inspection {
         let from = self.first_wanted(&request)?;
         let filter = Filter::from_proto(request.filter, sight)?;
         let limit = limit(request.limit)?;
-        self.at_least(request.at_least_revision).await?;
         let current = self.view.read().head().epoch;
         let (epoch, epochs) = self.epoch_of(&request.epoch, current).await?;
         let mut from = match from {

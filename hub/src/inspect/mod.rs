@@ -260,6 +260,8 @@ impl Inspection {
         request: &v1::ListMembersRequest,
         caller: &Caller,
     ) -> Result<v1::ListMembersResponse, Status> {
+        self.first_page_at(&request.page_token, request.at_least_revision)
+            .await?;
         let _turn = self.turns.of(caller).await;
         let sight = caller.sight();
         let asked = Asked {
@@ -272,7 +274,6 @@ impl Inspection {
             },
             size: request.page_size,
             token: &request.page_token,
-            at_least: request.at_least_revision,
         };
         let shown = self.page(asked).await?;
         Ok(v1::ListMembersResponse {

@@ -48,7 +48,6 @@ pub(super) struct Asked<'a> {
     pub(super) selection: Selection,
     pub(super) size: u32,
     pub(super) token: &'a str,
-    pub(super) at_least: u64,
 }
 
 /// The state that a page is of.
@@ -87,11 +86,19 @@ pub(super) struct Shown {
 }
 
 impl Inspection {
+    /// Waits for the revision that the first page is to show. Later pages are of the revision of the first. Called before
+    /// a turn is taken: whoever waits keeps nobody else from an answer.
+    pub(super) async fn first_page_at(&self, token: &str, revision: u64) -> Result<(), Status> {
+        if token.is_empty() {
+            self.at_least(revision).await?;
+        }
+        Ok(())
+    }
+
     /// A page of what is selected: the first is of the present, the others are of the revision of the first.
     pub(super) async fn page(&self, asked: Asked<'_>) -> Result<Shown, Status> {
         let question = asked.selection.question(asked.method);
         let (kept, last) = if asked.token.is_empty() {
-            self.at_least(asked.at_least).await?;
             (Kept::Present(self.present()?), None)
         } else {
             let token: PageToken = asked.token.parse().map_err(|_| no_token())?;

@@ -29,11 +29,13 @@ impl State for Inspection {
     ) -> Result<Response<v1::GetStateResponse>, Status> {
         let got = async {
             let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
-            let _turn = self.turns.of(&caller).await;
             let selection = selection(request.get_ref(), caller.sight())?;
             if selection.members || selection.exports || selection.profiles {
                 its_own(&selection.sight, selection.cluster.as_ref())?;
             }
+            self.first_page_at(&request.get_ref().page_token, request.get_ref().at_least_revision)
+                .await?;
+            let _turn = self.turns.of(&caller).await;
             self.get_state(request.get_ref(), selection).await
         };
         let mut answer = self.counted("State/Get", got).await?;
@@ -54,6 +56,7 @@ impl State for Inspection {
                 return self.explain_topology(&request).await;
             }
             let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
+            self.at_least(request.get_ref().at_least_revision).await?;
             let _turn = self.turns.of(&caller).await;
             self.explain_import(request.into_inner(), caller.sight()).await
         };
@@ -72,7 +75,6 @@ impl Inspection {
             selection,
             size: request.page_size,
             token: &request.page_token,
-            at_least: request.at_least_revision,
         };
         let shown = self.page(asked).await?;
         Ok(v1::GetStateResponse {
@@ -97,7 +99,6 @@ impl Inspection {
         let service = service.map_err(|error| {
             Status::invalid_argument(format!("{error}: name the namespace and the name of a Service"))
         })?;
-        self.at_least(request.at_least_revision).await?;
         let present = self.present()?;
         let epoch = present.head.epoch;
         let explain = {

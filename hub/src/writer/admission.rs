@@ -112,11 +112,13 @@ impl Core {
     }
 
     /// Stops serving when enough of the current members know a later epoch, and serves again when they are fewer: once
-    /// those who said so are evicted, or their keys revoked.
+    /// those who said so are evicted, or their keys revoked or replaced.
     pub(super) fn review_service(&mut self) {
         let Self { state, claims, .. } = self;
         claims.keep(|cluster, key| {
-            state.current_member(cluster).is_some() && !state.revoked_keys().contains_key(key)
+            let member = state.current_member(cluster);
+            member.is_some_and(|member| member.keys().contains_key(key))
+                && !state.revoked_keys().contains_key(key)
         });
         let members = state.members().iter().filter(|(_, member)| member.is_current());
         let stops = claims.are_enough(members.count());

@@ -98,25 +98,34 @@ fn lacking(space: Space, percent: u64) -> u64 {
     share(space, percent).saturating_sub(space.free)
 }
 
-/// Returns true if a slice only takes endpoints away from the one that is known, or readiness: each of its endpoints was there, none
-/// becomes ready, and something of that is less. So it can happen only as often as there are endpoints.
+/// One endpoint among those of a slice: its addresses, host name and zone.
+type Which<'a> = (Vec<IpAddr>, Option<&'a str>, Option<&'a str>);
+/// The endpoints of a slice, each with its readiness.
+type Readiness<'a> = BTreeMap<Which<'a>, bool>;
+
+fn readiness(endpoint: EndpointView<'_>) -> (Which<'_>, bool) {
+    let which = (
+        endpoint.addresses().collect(),
+        endpoint.hostname(),
+        endpoint.zone(),
+    );
+    (which, endpoint.is_ready())
+}
+
+/// Returns true if a slice only takes endpoints away from the one that is known, or readiness: each of its endpoints was
+/// there under the same host name and in the same zone, none becomes ready, and something of that is less. So it happens
+/// at most twice for each endpoint, and each time records little.
 pub(super) fn only_shrinks(known: &EndpointSlice, now: &EndpointSlice) -> bool {
     if (&known.ports, known.address_type) != (&now.ports, now.address_type) {
         return false;
     }
-    let ready = |endpoint: EndpointView<'_>| -> (Vec<IpAddr>, bool) {
-        (endpoint.addresses().collect(), endpoint.is_ready())
+    let before: Readiness<'_> = known.endpoints.iter().map(readiness).collect();
+    let after: Readiness<'_> = now.endpoints.iter().map(readiness).collect();
+    let was_there = |(which, ready): (&Which<'_>, &bool)| {
+        before.get(which).is_some_and(|was_ready| *was_ready || !*ready)
     };
-    let before: BTreeMap<Vec<IpAddr>, bool> = known.endpoints.iter().map(ready).collect();
-    let after: BTreeMap<Vec<IpAddr>, bool> = now.endpoints.iter().map(ready).collect();
-    let was_there = |(addresses, ready): (&Vec<IpAddr>, &bool)| {
-        before
-            .get(addresses)
-            .is_some_and(|was_ready| *was_ready || !*ready)
-    };
-    let size = |endpoints: &BTreeMap<Vec<IpAddr>, bool>| {
-        endpoints.len() + endpoints.values().filter(|ready| **ready).count()
-    };
+    let size =
+        |endpoints: &Readiness<'_>| endpoints.len() + endpoints.values().filter(|ready| **ready).count();
     now.endpoints.len() == after.len() && after.iter().all(was_there) && size(&after) < size(&before)
 }
 

@@ -3,7 +3,7 @@
 //! Never: decides what is said.
 
 use std::{
-    fmt::{self, Display, Write},
+    fmt::{self, Display},
     io,
     path::Path,
 };
@@ -78,19 +78,13 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// A text that somebody else chose, for a log line: control characters are escaped, so that it cannot begin a line.
+/// A text that somebody else chose, for a log line. What cannot be seen is escaped, direction marks too, so that the text
+/// neither begins a line nor changes how one is shown.
 pub struct Foreign<'a>(pub &'a str);
 
 impl Display for Foreign<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for one in self.0.chars() {
-            if one.is_control() {
-                write!(f, "{}", one.escape_default())?;
-            } else {
-                f.write_char(one)?;
-            }
-        }
-        Ok(())
+        write!(f, "{}", self.0.escape_debug())
     }
 }
 
@@ -138,5 +132,6 @@ mod tests {
         let text = Foreign("0.1.0\n2026-11-28 ERROR \u{1b}[31mall is lost").to_string();
         assert_eq!(text, "0.1.0\\n2026-11-28 ERROR \\u{1b}[31mall is lost");
         assert_eq!(Foreign("1.2.3-rc.1 \u{fc}").to_string(), "1.2.3-rc.1 \u{fc}");
+        assert_eq!(Foreign("a\u{202e}b").to_string(), "a\\u{202e}b");
     }
 }

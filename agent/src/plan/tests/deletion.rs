@@ -272,6 +272,13 @@ fn own_slices_follow_own_watches_without_a_hub() {
     let own = &own.unwrap().1.content;
     assert_eq!(own.ports.len(), 1, "admin is not eligible");
     assert_eq!(own.endpoints[0].node_name.as_deref(), Some("node-1"));
+    // The copy of a slice that cannot be decoded any more stays.
+    let slices = std::mem::take(&mut model.view.own_slices);
+    model.view.unread_slices = slices.iter().map(|slice| slice.name.clone()).collect();
+    model.settle(&alone);
+    assert_eq!(model.slices().len(), 2);
+    model.view.own_slices = slices;
+    model.view.unread_slices = vec!["of-another-service".into()];
     // unknown exports: nothing; no export: gone
     model.view.export = None;
     model.view.known.exports = false;

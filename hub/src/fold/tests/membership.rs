@@ -116,8 +116,13 @@ fn a_clusterset_has_a_bounded_number_of_members() {
 /// Clusters that come and go under new names do not use the ids up for ever.
 #[test]
 fn where_ids_are_used_up_the_one_that_left_first_is_forgotten_in_its_time() {
-    let mut folded = given_members(&["east", "gone", "later", "out"]);
-    for (name, not_after) in [("gone", Some(5_000_000)), ("later", None)] {
+    let mut folded = given_members(&["east", "gone", "later", "out", "valid"]);
+    let beyond = 10 * FORMER_KEYS_KEPT_MILLIS;
+    for (name, not_after) in [
+        ("valid", Some(beyond)),
+        ("gone", Some(5_000_000)),
+        ("later", None),
+    ] {
         let mut member = folded.state.member(&cluster(name)).unwrap().clone();
         for key in member.keys.values_mut() {
             key.terms.not_after = not_after.map(UnixMillis);
@@ -127,7 +132,7 @@ fn where_ids_are_used_up_the_one_that_left_first_is_forgotten_in_its_time() {
     }
     folded.evicted("out");
     let east = folded.state.member(&cluster("east")).unwrap().clone();
-    let others = (4..MEMBERS_MAX).map(|number| (cluster(&format!("c{number}")), east.clone().into()));
+    let others = (5..MEMBERS_MAX).map(|number| (cluster(&format!("c{number}")), east.clone().into()));
     folded.state.members.extend(others);
     let at = |millis: u64| Command::Admit {
         cluster: cluster("new"),
@@ -173,6 +178,7 @@ fn where_ids_are_used_up_the_one_that_left_first_is_forgotten_in_its_time() {
     let draft = folded.when(another(at)).drafts().remove(0);
     joins(&mut folded, &draft, at);
     assert_eq!((known(&folded, "later"), known(&folded, "out")), (false, true));
+    assert!(known(&folded, "valid"), "its certificate is good for longer");
 }
 
 #[test]

@@ -14,9 +14,15 @@ const RESERVED_PREFIXES: [&str; 2] = ["kubernetes.io", "multicluster.kubernetes.
 const OWN_DOMAIN: &str = "tributary.dev";
 /// The label by which the agent finds the objects that it made.
 const OWNER_KEY: &str = "app.kubernetes.io/managed-by";
+/// Labels with which kube-proxy leaves a Service alone: on a derived Service they would end its clusterset IP in every
+/// cluster.
+const UNSERVED_KEYS: [&str; 2] = [
+    "service.kubernetes.io/headless",
+    "service.kubernetes.io/service-proxy-name",
+];
 /// The reserved keys, for messages.
-const RESERVED_IN_WORDS: &str =
-    "kubernetes.io/, multicluster.kubernetes.io/, tributary.dev/ and app.kubernetes.io/managed-by";
+const RESERVED_IN_WORDS: &str = "kubernetes.io/, multicluster.kubernetes.io/, tributary.dev/, app.kubernetes.io/managed-by, and headless and \
+     service-proxy-name of service.kubernetes.io/";
 /// Domains of labels and annotations by which other controllers act on the object that carries them: they delete it,
 /// adopt it, or route by it. An importing cluster carries none of them, nor of their subdomains, unless it is told to.
 const OTHER_CONTROLLERS: [&str; 8] = [
@@ -37,7 +43,10 @@ pub fn is_reserved_key(key: &str) -> bool {
     let Some((prefix, _)) = key.split_once('/') else {
         return false;
     };
-    key == OWNER_KEY || RESERVED_PREFIXES.contains(&prefix) || is_within(prefix, OWN_DOMAIN)
+    key == OWNER_KEY
+        || UNSERVED_KEYS.contains(&&*key)
+        || RESERVED_PREFIXES.contains(&prefix)
+        || is_within(prefix, OWN_DOMAIN)
 }
 
 /// True for keys that importing clusters leave out by default, because other controllers act on them.
@@ -155,10 +164,13 @@ mod tests {
     #[test]
     fn reserved_are_the_keys_that_kubernetes_and_tributary_read_on_imports() {
         assert_eq!(OWNER_KEY, crate::api::names::LABEL_MANAGED_BY);
+        assert_eq!(UNSERVED_KEYS[0], crate::api::names::LABEL_HEADLESS_SERVICE);
         for reserved in [
             "kubernetes.io/x",
             "multicluster.kubernetes.io/derived-service",
             "app.kubernetes.io/managed-by",
+            "service.kubernetes.io/headless",
+            "service.kubernetes.io/service-proxy-name",
             "tributary.dev/revision",
             "x.tributary.dev/y",
             "Kubernetes.IO/x",
