@@ -8,6 +8,7 @@
 //! * `rights`: every right of the charts' accounts; [`permissions`]: that each is needed.
 //! * [`cost`]: the processor time that a scenario uses; a leaf as well.
 //! * [`advice`]: the commands that messages advise. A leaf, which uses no other room: every room may use it.
+//! * [`reference`]: the generated pages of docs/reference.
 //! * `member`: a member that is no agent, and speaks Sync by itself. `suite`: how tests are registered and run.
 
 pub mod advice;
@@ -26,6 +27,7 @@ pub mod oracle;
 pub mod permissions;
 pub mod pretend;
 pub mod real;
+pub mod reference;
 pub mod rights;
 pub mod sim;
 pub mod suite;

@@ -119,7 +119,7 @@ pub enum Command {
     #[command(
         long_about = "See the policy of the clusterset and decide about it: what each member may export, in which ranges \
         its endpoints' addresses must lie, and which export of a service stands first. One YAML document says all of it; \
-        docs/operations.md has a whole example.\n\n\
+        docs/guides/policy.md has a whole example.\n\n\
         Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
         it is printed.\n\n\
         Example:\n  \

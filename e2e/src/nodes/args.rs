@@ -99,7 +99,7 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "target/images")]
         image: PathBuf,
     },
-    /// Takes Tributary off again, as docs/operations.md says, and looks at what is left.
+    /// Takes Tributary off again, as docs/guides/leaving.md says, and looks at what is left.
     Uninstall {
         /// The hub first, as if it were lost: every cluster leaves without it, and until then keeps what it holds of
         /// the others.

@@ -124,7 +124,7 @@ impl<'a> Installed<'a> {
         printed(&mut operate)
     }
 
-    /// Waits until the hub shows every cluster as live and in session, as the operations guide has it before one goes on.
+    /// Waits until the hub shows every cluster as live and in session, as docs/guides/upgrade.md asks.
     pub(super) fn in_session(&self) -> anyhow::Result<()> {
         let clusters = self.running.planes().len();
         let directory = self.running.directory.path();

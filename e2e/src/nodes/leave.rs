@@ -1,4 +1,4 @@
-//! Owns: taking Tributary off clusters again, as the operations guide says, and looking at what is left of it.
+//! Owns: taking Tributary off clusters again, as docs/guides/leaving.md says, and looking at what is left of it.
 //! Never: removes by hand what the guide says goes by itself.
 
 use std::{cell::RefCell, fs, io::ErrorKind, path::Path};

@@ -1,4 +1,4 @@
-//! Owns: which exported labels and annotations an export carries, read anew from docs/operations.md.
+//! Owns: which exported labels and annotations an export carries, read anew from docs/runbooks/export-not-ready.md.
 //! Never: shares a rule with the agent.
 
 use std::collections::BTreeMap;

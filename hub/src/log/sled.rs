@@ -1,4 +1,4 @@
-//! The sled store of one segment, behind its fences (STYLE, section 5). This file alone names sled.
+//! The sled store of one segment, behind its fences (docs/reference/dependencies.md). This file alone names sled.
 //! It holds rows and knows no event. sled's own promise of durability is not trusted: every sync is
 //! `flush` (sled hands everything to the file) and then `sync_data` on a handle of our own.
 

@@ -1,5 +1,5 @@
-//! What members are told while the disk's reserve is touched, and when they are asked again (docs/operations.md, "The
-//! hub's disk is nearly full"). A cluster of which something is held back does not count as listed.
+//! What members are told while the disk's reserve is touched, and when they are asked again
+//! (docs/runbooks/disk-nearly-full.md). A cluster of which something is held back does not count as listed.
 
 use shared::model::{
     ClusterId, EncodedFact, Fact, ListingGroup, SessionId,

@@ -1,5 +1,5 @@
 //! What becomes of items for which a member's budget has no room: they wait at its agent, what is recorded of them stands,
-//! and the hub asks for them when there may be room (docs/operations.md, "Budgets").
+//! and the hub asks for them when there may be room (docs/guides/policy.md, "Budgets").
 
 use shared::model::{
     ClusterId, EncodedFact, Event, FactKey, SessionId,

@@ -51,7 +51,7 @@ const KINDS: [FollowedKind; 4] = [
         versions: ["v1beta1", "v1alpha1"],
         older_lacks_fields: true,
     },
-    // What is written satisfies both (ADR 0049).
+    // What is written satisfies both: v1alpha1 is what every release stores.
     FollowedKind {
         group: MULTICLUSTER_GROUP,
         plural: "clusterprofiles",

@@ -60,7 +60,7 @@ system:serviceaccount:{{ .Release.Namespace }}:tributary-agent
 {{- fail "priorityClass.create is true and priorityClass.name is empty: give it a name, or --set priorityClass.create=false" -}}
 {{- end -}}
 {{- if and .monitoring.rules (not .monitoring.runbook) -}}
-{{- fail "monitoring.rules is true and monitoring.runbook is empty: say where docs/operations.md is read, --set monitoring.runbook=https://HOST/PATH/operations.md" -}}
+{{- fail "monitoring.rules is true and monitoring.runbook is empty: say where docs/runbooks is published, --set monitoring.runbook=https://HOST/PATH/runbooks" -}}
 {{- end -}}
 {{- if and (or .monitoring.rules .monitoring.podMonitor) (lookup "v1" "Namespace" "" "kube-system") (not ($.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
 {{- fail "monitoring.rules and monitoring.podMonitor need the Prometheus operator, whose definitions this cluster does not have: install it first, or take both back" -}}

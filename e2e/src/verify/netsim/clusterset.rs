@@ -353,7 +353,7 @@ impl SimulatedClusterset {
         disk.crash(0);
         disk.set_faults(Faults::default());
         self.hub.disk.replace(disk);
-        // As the operations page tells whoever restores a hub.
+        // As docs/guides/backup.md tells whoever restores a hub.
         self.hub.adopt_epoch.set(from_backup);
     }
 

@@ -98,7 +98,7 @@ pub(super) async fn exports_get_their_conditions() -> anyhow::Result<()> {
     agent.stop().await
 }
 
-/// The list keeps back what this cluster exports, and nothing that others do (ADR 0028).
+/// The list keeps back what this cluster exports, and nothing that others do: what they export is theirs to withdraw.
 pub(super) async fn a_denied_namespace_imports_and_exports_nothing() -> anyhow::Result<()> {
     let cluster = cluster()?;
     cluster.apply_yaml("{apiVersion: v1, kind: Service, metadata: {name: cart, namespace: shop}, spec: {ports: [{name: http, port: 80}]}}")?;

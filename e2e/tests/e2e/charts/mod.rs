@@ -250,7 +250,7 @@ fn pods_are_bounded() -> anyhow::Result<()> {
 fn monitoring() -> anyhow::Result<()> {
     let charts = Charts::new()?;
     let wanted = "--set=monitoring.podMonitor=true,monitoring.rules=true,monitoring.labels.release=prometheus,\
-                  monitoring.runbook=https://example.org/operations.md";
+                  monitoring.runbook=https://example.org/runbooks";
     let is_of_the_operator = |object: &DynamicObject| {
         let types = object.types.as_ref();
         types.is_some_and(|types| types.api_version == "monitoring.coreos.com/v1")
@@ -295,7 +295,7 @@ fn monitoring() -> anyhow::Result<()> {
             "{chart}: no port {scraped}"
         );
         let file = charts::root().join(format!("deploy/charts/{chart}/files/alerts.yaml"));
-        let text = std::fs::read_to_string(file)?.replace("RUNBOOK#", "https://example.org/operations.md#");
+        let text = std::fs::read_to_string(file)?.replace("RUNBOOK/", "https://example.org/runbooks/");
         let written: Value = serde_norway::from_str(&text)?;
         ensure!(rules.data["spec"] == written, "{chart}: {:#}", rules.data["spec"]);
     }

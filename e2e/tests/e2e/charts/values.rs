@@ -68,7 +68,7 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "hub",
-        &["monitoring.runbook=operations.md"],
+        &["monitoring.runbook=runbooks"],
         &["/monitoring/runbook", "address_without_hash"],
     ),
     ("hub", &["address=hub.example.org"], &["/address", "HOST", "PORT"]),

@@ -1,15 +1,21 @@
 //! Owns: that the charts' alerts and dashboards ask for metrics that there are, that each alert says what to do, and
-//! that they are those that docs/operations.md names; and that running programs serve what is asked for.
+//! that its page is below docs/runbooks and names it; and that running programs serve what is asked for.
 //! Never: judges whether a threshold is a good one.
 
 use anyhow::{Context, ensure};
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
-use std::{collections::BTreeSet, path::Path};
-use tributary_e2e::clusterset::{Backend, LocalClusterset, admin, shop::Shop};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
+use tributary_e2e::{
+    clusterset::{Backend, LocalClusterset, admin, shop::Shop},
+    reference,
+};
 
-use super::{links, operations, root};
+use super::root;
 
 /// Where the rules lie, and what every metric in them begins with.
 const RULES: [(&str, &str); 2] = [
@@ -33,7 +39,9 @@ const FROM_THE_FIRST_TIME_ON: [&str; 8] = [
     "tributary_hub_topology_webhook_certificate_expires_in_seconds",
 ];
 /// What stands for the address of the runbook until a chart is rendered.
-const RUNBOOK: &str = "RUNBOOK#";
+const RUNBOOK: &str = "RUNBOOK/";
+/// The runbooks.
+const PAGES: &str = "docs/runbooks";
 
 #[derive(Deserialize)]
 struct Rules {
@@ -67,20 +75,17 @@ struct Annotations {
 /// What alerts may name.
 struct Known {
     metrics: BTreeSet<String>,
-    entries: BTreeSet<String>,
+    /// The texts of the runbooks, by their files.
+    pages: BTreeMap<String, String>,
 }
 
 pub(super) fn are_of_use() -> anyhow::Result<()> {
-    let text = operations()?;
-    let (list, rest) = text
-        .split_once("### Worth an alert")
-        .context("operations.md names what is worth an alert")?;
-    let worth = rest.split("\n## ").next().unwrap_or_default();
+    let metrics = reference::metrics(&root())?;
     let known = Known {
-        metrics: metrics_in(list)?,
-        entries: links::anchors(&root().join("docs/operations.md"))?,
+        metrics: metrics.into_iter().map(|metric| metric.name).collect(),
+        pages: pages()?,
     };
-    let mut asked = BTreeSet::new();
+    let mut alerts = BTreeSet::new();
     for (path, prefix) in RULES {
         let rules = rules(&root().join(path))?;
         ensure!(rules.len() > 5, "{path} holds {} rules", rules.len());
@@ -92,14 +97,20 @@ pub(super) fn are_of_use() -> anyhow::Result<()> {
                 rule.alert
             );
             known.check(&rule, &metrics)?;
-            asked.extend(metrics);
+            alerts.insert(rule.alert);
         }
     }
-    let worth = metrics_in(worth)?;
+    let named = Regex::new("`(Tributary[A-Za-z]+)`")?;
+    let gone: Vec<_> = known
+        .pages
+        .values()
+        .flat_map(|page| named.captures_iter(page))
+        .map(|found| found[1].to_owned())
+        .filter(|alert| !alerts.contains(alert))
+        .collect();
     ensure!(
-        asked == worth,
-        "docs/operations.md and the charts disagree on what is worth an alert: {:?}",
-        Vec::from_iter(asked.symmetric_difference(&worth))
+        gone.is_empty(),
+        "runbooks name alerts that are not there: {gone:?}"
     );
     let shown = shown()?;
     ensure!(
@@ -145,27 +156,35 @@ pub(super) async fn are_served() -> anyhow::Result<()> {
 pub(super) fn useless_ones_are_seen() -> anyhow::Result<()> {
     let known = Known {
         metrics: BTreeSet::from(["tributary_hub_sessions".to_owned()]),
-        entries: BTreeSet::from(["a-member-is-lost".to_owned()]),
+        pages: BTreeMap::from([("member-lost.md".to_owned(), "Alert: `TributaryTest`.".to_owned())]),
     };
-    let rule = |expr: &str, entry: &str| Rule {
-        alert: "TributaryTest".to_owned(),
+    let rule = |alert: &str, expr: &str, page: &str| Rule {
+        alert: alert.to_owned(),
         expr: expr.to_owned(),
         labels: Labels {
             severity: "warning".to_owned(),
         },
         annotations: Annotations {
             summary: "Something.".to_owned(),
-            runbook_url: format!("RUNBOOK#{entry}"),
+            runbook_url: format!("RUNBOOK/{page}"),
         },
     };
     let check = |rule: Rule| known.check(&rule, &metrics_in(&rule.expr)?);
-    check(rule("tributary_hub_sessions == 0", "a-member-is-lost"))?;
-    for (expr, entry) in [
-        ("tributary_hub_session == 0", "a-member-is-lost"),
-        ("up == 0", "a-member-is-lost"),
-        ("tributary_hub_sessions == 0", "a-member-is-gone"),
+    check(rule(
+        "TributaryTest",
+        "tributary_hub_sessions == 0",
+        "member-lost.md",
+    ))?;
+    for (alert, expr, page) in [
+        ("TributaryTest", "tributary_hub_session == 0", "member-lost.md"),
+        ("TributaryTest", "up == 0", "member-lost.md"),
+        ("TributaryTest", "tributary_hub_sessions == 0", "member-gone.md"),
+        ("TributaryOther", "tributary_hub_sessions == 0", "member-lost.md"),
     ] {
-        ensure!(check(rule(expr, entry)).is_err(), "{expr}, {entry} passed");
+        ensure!(
+            check(rule(alert, expr, page)).is_err(),
+            "{alert}, {expr}, {page} passed"
+        );
     }
     Ok(())
 }
@@ -189,14 +208,25 @@ impl Known {
             labels.severity
         );
         ensure!(!annotations.summary.is_empty(), "{alert} says nothing");
-        let entry = annotations.runbook_url.strip_prefix(RUNBOOK);
+        let page = annotations.runbook_url.strip_prefix(RUNBOOK);
         ensure!(
-            entry.is_some_and(|entry| self.entries.contains(entry)),
-            "{alert}: {} is no heading of docs/operations.md",
+            page.and_then(|page| self.pages.get(page))
+                .is_some_and(|text| text.contains(&format!("`{alert}`"))),
+            "{alert}: {} is no page of {PAGES} that names it",
             annotations.runbook_url
         );
         Ok(())
     }
+}
+
+fn pages() -> anyhow::Result<BTreeMap<String, String>> {
+    let mut pages = BTreeMap::new();
+    for entry in std::fs::read_dir(root().join(PAGES)).context(PAGES)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        pages.insert(name, std::fs::read_to_string(entry.path())?);
+    }
+    Ok(pages)
 }
 
 fn rules(path: &Path) -> anyhow::Result<Vec<Rule>> {

@@ -12,10 +12,12 @@ use std::{
 };
 
 /// Folders with documents; the first is the root itself.
-const FOLDERS: [&str; 8] = [
+const FOLDERS: [&str; 10] = [
     "",
     "docs",
     "docs/adr",
+    "docs/guides",
+    "docs/runbooks",
     "docs/reference",
     "deploy",
     "deploy/charts/crds",
@@ -100,7 +102,7 @@ pub(super) fn cited_sections_exist() -> anyhow::Result<()> {
 }
 
 /// The addresses of a document's headings, as forges make them: lower case, spaces as hyphens, no other signs.
-pub(super) fn anchors(path: &Path) -> anyhow::Result<BTreeSet<String>> {
+fn anchors(path: &Path) -> anyhow::Result<BTreeSet<String>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let headings = text.lines().filter(|line| line.starts_with('#'));
     let kept = |sign: char| match sign {

@@ -1,4 +1,4 @@
-//! Owns: that docs/operations.md says what the programs do: every metric, every flag and variable, and no other;
+//! Owns: that docs/reference says what the programs do: their flags, their metrics and what they depend on;
 //! `alerts.rs`: that the charts' alerts ask for those; `samples.rs`: that they fire when they should; `health.rs`: what
 //! Argo CD makes of objects; `commands.rs`: that every command can be typed, by the definitions that `programs.rs` knows; `links.rs`: that no document, source or manifest points at what is not there;
 //! `workflows.rs`: that the forge calls what there is; `recording.rs`: that docs/demo.md shows what the demo does;
@@ -7,6 +7,7 @@
 
 mod alerts;
 mod commands;
+mod dependencies;
 mod health;
 mod links;
 mod programs;
@@ -23,7 +24,10 @@ use std::{
     collections::BTreeSet,
     path::{Path, PathBuf},
 };
-use tributary_e2e::suite::{plain_test, sim_test};
+use tributary_e2e::{
+    reference,
+    suite::{plain_test, sim_test},
+};
 
 /// Flags that make a command do what it else only shows.
 const CONFIRMING: [&str; 2] = ["confirm", "apply"];
@@ -38,8 +42,12 @@ const SUFFIXES: [&str; 6] = ["", "_total", "_info", "_bytes", "_seconds", "_byte
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
-        plain_test("documents::every_metric_is_documented_and_no_other", metrics),
-        plain_test("documents::every_flag_of_the_programs_is_documented", flags),
+        plain_test("documents::generated_pages_are_of_today", generated),
+        plain_test("documents::every_registered_metric_is_in_the_reference", metrics),
+        plain_test(
+            "documents::every_dependency_has_its_reason",
+            dependencies::have_reasons,
+        ),
         plain_test("documents::no_variable_confirms_anything", confirmations),
         plain_test(
             "documents::links_lead_to_files_and_headings",
@@ -101,10 +109,20 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-fn operations() -> anyhow::Result<String> {
-    std::fs::read_to_string(root().join("docs/operations.md")).context("docs/operations.md")
+fn generated() -> anyhow::Result<()> {
+    for page in reference::pages(&root())? {
+        let file = std::fs::read_to_string(root().join(&page.path))
+            .with_context(|| page.path.display().to_string())?;
+        ensure!(
+            file == page.text,
+            "{} is not what the programs say: run `cargo reference`",
+            page.path.display()
+        );
+    }
+    Ok(())
 }
 
+/// What a plain search for registrations finds, the reference has too: so that its reader of syntax misses nothing.
 fn metrics() -> anyhow::Result<()> {
     let mut registered = BTreeSet::new();
     for (directory, prefixes) in REGISTERED {
@@ -113,13 +131,9 @@ fn metrics() -> anyhow::Result<()> {
         }
     }
     ensure!(registered.len() > 20, "the sources were not read: {registered:?}");
-    let text = operations()?;
-    let documented = Regex::new(r"`(tributary_(?:hub|agent)_[a-z_]+)`")?;
-    // The list of metrics ends where the advice on alerts begins.
-    let list = text.split("### Worth an alert").next().unwrap_or_default();
-    let documented: BTreeSet<String> = documented
-        .captures_iter(list)
-        .map(|captured| captured[1].to_owned())
+    let documented: BTreeSet<String> = reference::metrics(&root())?
+        .into_iter()
+        .map(|metric| metric.name)
         .collect();
     let is = |name: &str, documented: &str| {
         SUFFIXES
@@ -130,14 +144,14 @@ fn metrics() -> anyhow::Result<()> {
         .iter()
         .filter(|name| !documented.iter().any(|other| is(name, other)))
         .collect();
-    ensure!(missing.is_empty(), "not in docs/operations.md: {missing:?}");
+    ensure!(missing.is_empty(), "not in the reference: {missing:?}");
     let invented: Vec<_> = documented
         .iter()
         .filter(|other| !registered.iter().any(|name| is(name, other)))
         .collect();
     ensure!(
         invented.is_empty(),
-        "in docs/operations.md, but nowhere registered: {invented:?}"
+        "in the reference, but nowhere registered: {invented:?}"
     );
     Ok(())
 }
@@ -200,37 +214,5 @@ fn confirmations() -> anyhow::Result<()> {
     ensure!(found.len() > 10, "{found:?}");
     let by_variable: Vec<_> = found.iter().filter(|(_, variable)| *variable).collect();
     ensure!(by_variable.is_empty(), "confirmed by a variable: {by_variable:?}");
-    Ok(())
-}
-
-fn flags() -> anyhow::Result<()> {
-    let text = operations()?;
-    let mut missing = Vec::new();
-    for (command, name) in [
-        (hub::args::Cli::command(), "serve"),
-        (agent::args::Cli::command(), "run"),
-    ] {
-        let program = command
-            .find_subcommand(name)
-            .context("the programs' main commands")?;
-        let arguments = program.get_arguments().chain(command.get_arguments());
-        for argument in arguments {
-            let Some(flag) = argument
-                .get_long()
-                .filter(|flag| !["help", "version"].contains(flag))
-            else {
-                continue;
-            };
-            let variable = argument
-                .get_env()
-                .and_then(|name| name.to_str())
-                .unwrap_or_default();
-            let documented = text.contains(&format!("`--{flag}")) && text.contains(&format!("`{variable}`"));
-            if !documented {
-                missing.push(format!("--{flag} ({variable})"));
-            }
-        }
-    }
-    ensure!(missing.is_empty(), "not in docs/operations.md: {missing:?}");
     Ok(())
 }

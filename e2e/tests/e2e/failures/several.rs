@@ -1,4 +1,4 @@
-//! Several clustersets in one hub process (ADR 0057): what each knows, what ends one alone, and what a further one costs.
+//! Several clustersets in one hub process (docs/guides/several-clustersets.md): what each knows, what ends one alone, and what a further one costs.
 
 use std::{ffi::OsString, fmt::Write, fs, net::SocketAddr, path::Path};
 

@@ -23,7 +23,7 @@ const WAIT: Duration = Duration::from_secs(100);
 /// How often a figure is looked at.
 const LOOK: Duration = Duration::from_millis(200);
 /// The runbook.
-const HEADING: &str = "The authority is replaced";
+const HEADING: &str = "Replace the root authority";
 
 /// An agent that joins, with files of its own.
 fn agent(clusterset: &LocalClusterset, own: &Path, join: &str) -> anyhow::Result<Program> {
@@ -94,7 +94,7 @@ pub(super) async fn an_authority_is_replaced(backend: Backend) -> anyhow::Result
     let own = dir.path().join("own");
     let mut joined = agent(&clusterset, &own, &join)?;
     questions::listed(&clusterset, &["east"]).await?;
-    let page = Page::of(HEADING)?;
+    let page = Page::of("guides/certificates.md", HEADING)?;
     let [ca, beside, joining, list, hub, operator, away] = page.commands() else {
         bail!("other commands: {:?}", page.commands());
     };

@@ -15,7 +15,7 @@ pub(super) async fn a_cluster_joins(backend: Backend) -> anyhow::Result<()> {
     clusterset.issue("alice", &Subject::Operator("alice".into()))?;
     // The directory of `certs ca` has the key of the authority, too.
     fs::write(clusterset.certificate("ca.key"), clusterset.authority.key_pem())?;
-    let mut page = Page::of("A cluster joins")?;
+    let mut page = Page::of("guides/enrol.md", "A cluster joins")?;
 
     let player = Player::at(&clusterset)
         .with("data", clusterset.data().display().to_string())

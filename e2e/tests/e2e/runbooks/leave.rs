@@ -95,7 +95,7 @@ pub(super) async fn a_cluster_leaves(backend: Backend) -> anyhow::Result<()> {
         shop.export(&clusterset, cluster, "cart", &["10.96.0.7"]).await?;
     }
     shop.arrived(&clusterset).await?;
-    let mut page = Page::of("A cluster leaves")?;
+    let mut page = Page::of("guides/leaving.md", "Leaving")?;
     let file = |name: &str| clusterset.certificate(name).display().to_string();
     let mut player = Player::at(&clusterset)
         .with("ID", "west")

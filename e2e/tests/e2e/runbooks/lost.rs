@@ -47,7 +47,7 @@ pub(super) async fn half_of_the_members_are_lost_and_one_never_comes_back(
         shop.export(&clusterset, cluster, "cart", &["10.96.0.7"]).await?;
     }
     shop.arrived(&clusterset).await?;
-    let mut page = Page::of("A member is lost")?;
+    let mut page = Page::of("runbooks/member-lost.md", "A member is lost")?;
     let player = Player::at(&clusterset).with("ID", "east");
 
     clusterset.kill_agent("east").await?;
@@ -95,7 +95,10 @@ pub(super) async fn a_member_took_back_most_of_its_exports(backend: Backend) -> 
         shop.export(&clusterset, "east", service, &["10.96.0.7"]).await?;
     }
     shop.arrived(&clusterset).await?;
-    let mut page = Page::of("A member took back most of its exports")?;
+    let mut page = Page::of(
+        "runbooks/mass-withdrawal.md",
+        "A member withdrew most of its exports",
+    )?;
     let mut player = Player::at(&clusterset).with("ID", "east");
     player.kubeconfig = Some(clusterset.cluster("east")?.kubeconfig.clone());
 

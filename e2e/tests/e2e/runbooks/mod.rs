@@ -1,4 +1,4 @@
-//! Owns: that the runbooks of docs/operations.md do what they say: each is played with the commands that stand in it, on
+//! Owns: that guides and runbooks do what they say: each is played with the commands that stand in it, on
 //! simulated clusters and on real ones, and none of its commands is left unplayed without a reason.
 //! Never: judges how the product does it; the scenarios do.
 //!

@@ -1,4 +1,4 @@
-//! Owns: the commands of one section of docs/operations.md, in their order, and which of them were played.
+//! Owns: the commands of a page or section below docs, in their order, and which of them were played.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -22,19 +22,19 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// The section below `### HEADING`; an error when there is none, or no command in it.
-    pub(super) fn of(heading: &'static str) -> anyhow::Result<Self> {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operations.md");
-        let text = fs::read_to_string(page)?;
-        let begin = format!("\n### {heading}\n");
-        let (_, section) = text
-            .split_once(&begin)
-            .with_context(|| format!("there is no runbook {heading:?}"))?;
-        let end = ["\n### ", "\n## "]
-            .iter()
-            .filter_map(|next| section.find(next))
-            .min();
-        let commands = commands(&section[..end.unwrap_or(section.len())]);
+    /// The section of a file below docs, up to the next heading that is not below its own; an error when there is none, or
+    /// no command in it.
+    pub(super) fn of(file: &str, heading: &'static str) -> anyhow::Result<Self> {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs").join(file);
+        let text = fs::read_to_string(page).with_context(|| file.to_owned())?;
+        let level = |line: &str| line.bytes().take_while(|byte| *byte == b'#').count();
+        let mut lines = text.lines();
+        let begin = lines
+            .find(|line| level(line) > 0 && line.trim_start_matches('#').trim() == heading)
+            .with_context(|| format!("{file} has no heading {heading:?}"))?;
+        let below = |line: &&str| level(line) == 0 || level(line) > level(begin);
+        let section = lines.take_while(below).collect::<Vec<_>>().join("\n");
+        let commands = commands(&section);
         ensure!(!commands.is_empty(), "there is no command in {heading:?}");
         Ok(Self {
             heading,

@@ -22,7 +22,7 @@ pub(super) async fn a_certificate_ends_and_another_key_is_admitted(backend: Back
     let directory = clusterset.certificate("").display().to_string();
     let player = Player::at(&clusterset).with("ID", "east").with("DIR", directory);
 
-    let mut page = Page::of("A certificate ends")?;
+    let mut page = Page::of("runbooks/certificate-expires.md", "A certificate expires")?;
     let before = loaded(&mut clusterset).await?;
     for command in [
         "tributary-hub certs hub --ca DIR --force",
@@ -36,7 +36,10 @@ pub(super) async fn a_certificate_ends_and_another_key_is_admitted(backend: Back
     clusterset.kill_agent("east").await?;
     clusterset.start_agent("east").await?;
     let refusal = questions::said(&clusterset.log("east"), "--key-fingerprint ").await?;
-    let mut page = Page::of("A session is refused because of its key or its cluster")?;
+    let mut page = Page::of(
+        "runbooks/session-refused.md",
+        "A session is refused because of its key or its cluster",
+    )?;
     let rekey = page.take("tributary-hub member rekey ID --key-fingerprint …")?;
     let key: String = refusal
         .split("--key-fingerprint ")
@@ -58,7 +61,7 @@ pub(super) async fn a_certificate_ends_and_another_key_is_admitted(backend: Back
     );
     page.all_played(&[])?;
 
-    let mut page = Page::of("Certificates renew themselves")?;
+    let mut page = Page::of("runbooks/renewal-fails.md", "A certificate renewal fails")?;
     let player = player.with("ID", "west");
     let string = page.take("tributary-hub token create --cluster-id ID")?;
     let said = player.play(&clusterset, string).await?;

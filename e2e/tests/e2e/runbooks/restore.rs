@@ -16,7 +16,7 @@ pub(super) async fn a_backup_is_restored(backend: Backend) -> anyhow::Result<()>
     let mut shop = Shop::open(&clusterset).await?;
     shop.export(&clusterset, "east", "cart", &["10.96.0.7"]).await?;
     shop.arrived(&clusterset).await?;
-    let mut page = Page::of("A backup is restored")?;
+    let mut page = Page::of("guides/backup.md", "Copies of the log")?;
     let backup = dir.path().join("backup");
     let file = |name: &str| clusterset.certificate(name).display().to_string();
     let player = Player::at(&clusterset)

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// The heading of the runbook whose first YAML block is the whole example.
-const HEADING: &str = "## Several clustersets in one hub\n";
+/// The heading of the guide whose first YAML block is the whole example.
+const HEADING: &str = "# Several clustersets in one hub\n";
 
 fn admin() -> SocketAddr {
     SocketAddr::from(([127, 0, 0, 1], 9090))
@@ -42,9 +42,12 @@ fn labs(lines: &[&str]) -> String {
 }
 
 #[test]
-fn the_example_of_the_runbook_is_taken() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/operations.md");
-    let page = fs::read_to_string(page).expect("docs/operations.md");
+fn the_example_of_the_guide_is_taken() {
+    let page = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../docs/guides/several-clustersets.md"
+    );
+    let page = fs::read_to_string(page).expect("the guide");
     let (_, section) = page.split_once(HEADING).expect("the section");
     let (_, example) = section.split_once("```yaml\n").expect("an example");
     let (example, _) = example.split_once("```").expect("its end");

@@ -1,5 +1,5 @@
 //! Owns: the names of what a topology makes: the same for the same cluster and place, whoever asks and how often.
-//! Never: draws one. What was made before a crash has the name that is looked for after it (docs/adr/0060).
+//! Never: draws one. What was made before a crash has the name that is looked for after it.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
