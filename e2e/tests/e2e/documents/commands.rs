@@ -200,12 +200,18 @@ fn commands(page: &str, text: &str) -> anyhow::Result<Vec<Found>> {
                 .map(|span| span.as_str())
                 .collect()
         };
+        // A line that goes on, here or in the reader's head, says the beginning of a command.
+        let goes_on = line.ends_with(['\\', '…']);
         let steps = spans.iter().flat_map(|span| span.split(" && "));
         for command in steps.map(typed_part).filter(|command| ours.is_match(command)) {
+            let command = match (listing, goes_on) {
+                (true, true) => command.trim_end_matches(['\\', '…', ' ']),
+                _ => command,
+            };
             found.extend(spelled_out(command).into_iter().map(|command| Found {
                 place: format!("{page}:{}", index + 1),
                 command,
-                whole: listing,
+                whole: listing && !goes_on,
             }));
         }
     }

@@ -2,13 +2,15 @@
 //! `alerts.rs`: that the charts' alerts ask for those; `samples.rs`: that they fire when they should; `health.rs`: what
 //! Argo CD makes of objects; `commands.rs`: that every command can be typed, by the definitions that `programs.rs` knows; `links.rs`: that no document, source or manifest points at what is not there;
 //! `workflows.rs`: that the forge calls what there is; `recording.rs`: that docs/demo.md shows what the demo does;
-//! `threats.rs`: that the threat model's tests are there.
+//! `threats.rs`: that the threat model's tests are there; `dependencies.rs`: that each dependency has its reason;
+//! `lengths.rs`: that pages stay short.
 //! Never: judges prose.
 
 mod alerts;
 mod commands;
 mod dependencies;
 mod health;
+mod lengths;
 mod links;
 mod programs;
 mod recording;
@@ -43,6 +45,7 @@ const SUFFIXES: [&str; 6] = ["", "_total", "_info", "_bytes", "_seconds", "_byte
 pub(crate) fn trials() -> Vec<Trial> {
     vec![
         plain_test("documents::generated_pages_are_of_today", generated),
+        plain_test("documents::pages_stay_short", lengths::are_kept),
         plain_test("documents::every_registered_metric_is_in_the_reference", metrics),
         plain_test(
             "documents::every_dependency_has_its_reason",
