@@ -101,6 +101,36 @@ pub(super) fn cited_sections_exist() -> anyhow::Result<()> {
     Ok(())
 }
 
+/// A decision that a source cites has a page: the reason of one that was folded is said where it matters.
+pub(super) fn cited_decisions_exist() -> anyhow::Result<()> {
+    let mut pages = BTreeSet::new();
+    for entry in fs::read_dir(root().join("docs/adr"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        pages.extend(name.get(..4).map(str::to_owned));
+    }
+    let citation = Regex::new(r"(?:ADR |\badr/)([0-9]{4})")?;
+    let mut wrong = Vec::new();
+    let mut cited = 0;
+    for folder in CITING {
+        for path in sources(&root().join(folder))? {
+            let text = fs::read_to_string(&path)?;
+            for found in citation.captures_iter(&text) {
+                cited += 1;
+                if !pages.contains(&found[1]) {
+                    wrong.push(format!("{}: {}", path.display(), &found[0]));
+                }
+            }
+        }
+    }
+    ensure!(cited > 5, "only {cited} citations were found");
+    ensure!(
+        wrong.is_empty(),
+        "decisions that have no page:\n{}",
+        wrong.join("\n")
+    );
+    Ok(())
+}
+
 /// The addresses of a document's headings, as forges make them: lower case, spaces as hyphens, no other signs.
 fn anchors(path: &Path) -> anyhow::Result<BTreeSet<String>> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;

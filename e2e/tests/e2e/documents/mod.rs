@@ -97,6 +97,7 @@ pub(crate) fn trials() -> Vec<Trial> {
             "documents::cited_sections_of_the_design_exist",
             links::cited_sections_exist,
         ),
+        plain_test("documents::cited_decisions_exist", links::cited_decisions_exist),
         plain_test(
             "documents::workflows_call_what_there_is",
             workflows::call_what_there_is,
