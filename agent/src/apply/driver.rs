@@ -70,6 +70,7 @@ impl Driver {
         watches
             .namespaces
             .mark_changes(&namespaces, |namespace| Some(namespace.head().name.clone()));
+        watches.mark_unreadable(&namespaces);
         (Self { shared, namespaces }, handle)
     }
 
