@@ -18,7 +18,7 @@
 //!
 //! Reviews of access are answered by the roles that `grant` names, and no request is refused because of them.
 //!
-//! Not simulated: JSON patch, RBAC otherwise, admission, CEL, dryRun, deletecollection.
+//! Not simulated: JSON patch, RBAC otherwise, admission, CEL, dryRun of deletions, deletecollection.
 
 mod age;
 mod answer;
