@@ -29,7 +29,7 @@ use shared::{
 use tokio::runtime::Runtime;
 
 pub(super) use self::leadership::Led;
-use self::{differences::Differences, way::Way};
+use self::{differences::Differences, leadership::AsksLease, way::Way};
 use super::{
     draw::Draw,
     follower::{Follow, Followed, Follower},
@@ -67,9 +67,12 @@ pub(super) struct Agent {
     driver: ManualDriver,
     schema_read: bool,
     introduction: Introduction,
-    election: Election,
+    /// Absent while it looks at the Lease.
+    election: Option<Election>,
     /// Present while it leads, as far as it knows.
     lease: Option<AgentLease>,
+    /// The request for the Lease that is not answered yet.
+    asks: Option<AsksLease>,
     /// When it last looked at the Lease, in milliseconds of the world's time.
     looked: Option<u64>,
     permit: WritePermit,
@@ -120,7 +123,7 @@ impl Agent {
             .as_str()?
             .to_owned();
         let (way, permit) = (Way::default(), WritePermit::default());
-        let client = way.client(cluster);
+        let client = way.client(cluster, time);
         let watches = Watches::default();
         let properties = Watched::new(|_| None);
         let config = DriverConfig {
@@ -160,7 +163,8 @@ impl Agent {
                 lease_transitions: 0,
             },
             known_epoch: None,
-            election,
+            election: Some(election),
+            asks: None,
             lease: None,
             looked: None,
             sources,
