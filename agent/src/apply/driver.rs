@@ -249,7 +249,7 @@ mod tests {
     use serde_json::json;
     use shared::{
         api::convert::NamespaceDenyList,
-        model::{ClusterId, IpFamily},
+        model::{ClusterId, IpFamily, policy::Brake},
     };
 
     use super::*;
@@ -283,6 +283,7 @@ mod tests {
             cluster: ClusterId::new("north").expect("an id"),
             deny: NamespaceDenyList::default(),
             permit: WritePermit::unlimited(),
+            withdrawals: Brake::default(),
         };
         let watches = Watches::default();
         let client = Client::new(server, "default");

@@ -13,7 +13,10 @@ use shared::{
     model::{UnixMillis, advice, derived_name::identity_lease_suffix},
 };
 
-use crate::corefile::edit::{Wanted, Zone, decide};
+use crate::{
+    corefile::edit::{Wanted, Zone, decide},
+    plan::REASON_WITHDRAWAL_HELD,
+};
 
 /// How much longer than it holds a Lease may stand still before it counts as left: the clocks of two machines differ.
 const LEASE_GRACE: Duration = Duration::from_secs(30);
@@ -227,7 +230,8 @@ pub fn imports(seen: &Result<Vec<NotReady>, String>) -> Check {
             return Check::unseen(name, why.clone(), "see that this account may list serviceimports");
         }
     };
-    let wrong: Vec<&NotReady> = all.iter().filter(|one| one.reason != REASON_NO_PORTS).collect();
+    let is_wrong = |one: &&NotReady| one.reason != REASON_NO_PORTS && one.reason != REASON_WITHDRAWAL_HELD;
+    let wrong: Vec<&NotReady> = all.iter().filter(is_wrong).collect();
     let Some(first) = wrong.first() else {
         return Check::fine(name, "no ServiceImport says that it is not ready");
     };
@@ -326,6 +330,34 @@ pub fn corefile(seen: &CorefileSeen, zone: &Zone) -> Check {
             ),
         },
     }
+}
+
+/// Imports that the hub took away too many of at once; the agent's Lease is in `namespace`.
+pub fn withdrawals(seen: &Result<Vec<NotReady>, String>, namespace: &str) -> Check {
+    let name = "withdrawals";
+    let all = match seen {
+        Ok(all) => all,
+        Err(why) => {
+            return Check::unseen(name, why.clone(), "see that this account may list serviceimports");
+        }
+    };
+    let held = all.iter().filter(|one| one.reason == REASON_WITHDRAWAL_HELD);
+    let held: Vec<&str> = held.map(|one| &*one.import).collect();
+    let Some(first) = held.first() else {
+        return Check::fine(name, "no ServiceImport is on hold");
+    };
+    let others = match held.len() - 1 {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    Check::fault(
+        name,
+        format!("the hub took away most imports of this cluster at once: {first}{others} are on hold"),
+        format!(
+            "see that the hub and its data are the right ones, and bring the exports back; if they are meant to be gone: {}",
+            advice::kubectl_accept_withdrawals(namespace)
+        ),
+    )
 }
 
 /// What is wrong with how CoreDNS answers; nothing was asked for where there is no import, or not from here.

@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use super::{ClusterId, KeyFingerprint, ServiceKey};
+use crate::api::names;
 
 /// How an operator reaches the hub.
 const ACCESS: &str = "--hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key";
@@ -264,6 +265,13 @@ pub fn kubectl_coredns_rights() -> String {
 pub fn kubectl_restart_coredns(namespace: &str, deployment: &str) -> String {
     let (namespace, deployment) = (quoted(namespace), quoted(deployment));
     format!("kubectl -n {namespace} rollout restart deployment {deployment}")
+}
+
+/// Confirms that imports on hold, which the hub took away, may go; the agent's Lease is in this namespace.
+pub fn kubectl_accept_withdrawals(namespace: &str) -> String {
+    let (namespace, annotation) = (quoted(namespace), names::ANNOTATION_ACCEPT_WITHDRAWALS);
+    let lease = names::AGENT_LEASE;
+    format!("kubectl annotate lease {lease} --namespace {namespace} --overwrite {annotation}=true")
 }
 
 /// Verifies the log below a hub's data directory.

@@ -22,7 +22,7 @@ use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList},
     model::{
         ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, KeyFingerprint, ListingGroup, ServiceImport,
-        ServiceKey,
+        ServiceKey, policy::Brake,
     },
     wire,
 };
@@ -130,6 +130,7 @@ impl Agent {
             cluster: name.clone(),
             deny: NamespaceDenyList::default(),
             permit: permit.clone(),
+            withdrawals: Brake::default(),
         };
         let election = leadership::election(client.clone(), &pod, clock.clone());
         let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
