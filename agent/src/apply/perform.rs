@@ -419,7 +419,7 @@ impl Performer {
     pub(super) async fn withdrawal_event(&self, service: &ServiceKey) {
         let text = "The hub took away most imports of this cluster at once, this one with them. Tributary keeps them until \
                     the hub has them again, an operator confirms that they may go, or the time of the hold is over; \
-                    `tributary-agent doctor` says how.";
+                    the agent's doctor says how.";
         self.event(
             service,
             Kind::Import.as_str(),

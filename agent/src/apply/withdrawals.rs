@@ -44,7 +44,7 @@ impl Shared {
                     withdrawn,
                     imports,
                     "the hub takes away most imports of this cluster at once: they stay for now; see that the hub and its \
-                     data are the right ones. `tributary-agent doctor` says how to let them go"
+                     data are the right ones. the agent's doctor says how to let them go"
                 );
                 self.withdrawals_changed.notify_one();
             }

@@ -8,15 +8,15 @@ use std::{
 };
 
 use shared::{
-    api::names::{ABOUT_GROUP, AGENT_MANAGER, MULTICLUSTER_GROUP, PROPERTY_CLUSTER_ID},
+    api::names::{
+        ABOUT_GROUP, AGENT_LEASE, AGENT_MANAGER, ANNOTATION_ACCEPT_WITHDRAWALS, MULTICLUSTER_GROUP,
+        PROPERTY_CLUSTER_ID,
+    },
     doctor::{own::lasting, report::Check},
     model::{UnixMillis, advice, derived_name::identity_lease_suffix},
 };
 
-use crate::{
-    corefile::edit::{Wanted, Zone, decide},
-    plan::REASON_WITHDRAWAL_HELD,
-};
+use crate::corefile::edit::{Wanted, Zone, decide};
 
 /// How much longer than it holds a Lease may stand still before it counts as left: the clocks of two machines differ.
 const LEASE_GRACE: Duration = Duration::from_secs(30);
@@ -220,6 +220,8 @@ pub fn unusable(seen: &Result<Vec<String>, String>) -> Check {
 
 /// The reason of an import that no port is exported for: nothing is wrong in this cluster.
 const REASON_NO_PORTS: &str = "NoPorts";
+/// The reason of an import on hold, as the plan has it.
+pub const REASON_WITHDRAWAL_HELD: &str = "WithdrawalHeld";
 
 /// Judges imports. Faults are writes that the API server refuses, or that have failed for longer than a minute.
 pub fn imports(seen: &Result<Vec<NotReady>, String>) -> Check {
@@ -355,7 +357,7 @@ pub fn withdrawals(seen: &Result<Vec<NotReady>, String>, namespace: &str) -> Che
         format!("the hub took away most imports of this cluster at once: {first}{others} are on hold"),
         format!(
             "see that the hub and its data are the right ones, and bring the exports back; if they are meant to be gone: {}",
-            advice::kubectl_accept_withdrawals(namespace)
+            advice::kubectl_accept_withdrawals(namespace, AGENT_LEASE, ANNOTATION_ACCEPT_WITHDRAWALS)
         ),
     )
 }

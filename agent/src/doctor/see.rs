@@ -31,13 +31,12 @@ use tokio::{
 };
 
 use super::{
-    judge::{CorefileSeen, LeaseSeen, NameSeen, NotReady},
+    judge::{CorefileSeen, LeaseSeen, NameSeen, NotReady, REASON_WITHDRAWAL_HELD},
     network::{Dialled, Imported, OwnNetwork},
     rights::NEEDED,
 };
 use crate::{
     corefile::args::{CONFIGMAP, KEY, ZONE},
-    plan::REASON_WITHDRAWAL_HELD,
     watch::{Guarded, Head},
 };
 

@@ -24,7 +24,7 @@ const REASON_READY: &str = "Ready";
 pub const REASON_WITHDRAWAL_HELD: &str = "WithdrawalHeld";
 /// The message to that.
 const WITHDRAWAL_HELD: &str = "the hub took away most imports of this cluster at once, this one with them: it stays as it was \
-     until the hub has it again, an operator confirms that it may go (`tributary-agent doctor` says how), or the time of \
+     until the hub has it again, an operator confirms that it may go (the agent's doctor says how), or the time of \
      the hold is over";
 
 /// The write that says that an import is on hold, unless it says so.

@@ -5,7 +5,6 @@
 use std::fmt::Write;
 
 use super::{ClusterId, KeyFingerprint, ServiceKey};
-use crate::api::names;
 
 /// How an operator reaches the hub.
 const ACCESS: &str = "--hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key";
@@ -267,10 +266,9 @@ pub fn kubectl_restart_coredns(namespace: &str, deployment: &str) -> String {
     format!("kubectl -n {namespace} rollout restart deployment {deployment}")
 }
 
-/// Confirms that imports on hold, which the hub took away, may go; the agent's Lease is in this namespace.
-pub fn kubectl_accept_withdrawals(namespace: &str) -> String {
-    let (namespace, annotation) = (quoted(namespace), names::ANNOTATION_ACCEPT_WITHDRAWALS);
-    let lease = names::AGENT_LEASE;
+/// Confirms, with an annotation on the agent's Lease in this namespace, that imports on hold may go.
+pub fn kubectl_accept_withdrawals(namespace: &str, lease: &str, annotation: &str) -> String {
+    let namespace = quoted(namespace);
     format!("kubectl annotate lease {lease} --namespace {namespace} --overwrite {annotation}=true")
 }
 

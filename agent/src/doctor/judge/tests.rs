@@ -219,6 +219,7 @@ fn imports_on_hold_are_a_fault_of_their_own_with_the_command_that_lets_them_go()
         reason: reason.to_owned(),
         message: String::new(),
     };
+    assert_eq!(REASON_WITHDRAWAL_HELD, crate::plan::REASON_WITHDRAWAL_HELD);
     let held = Ok((0..6).map(|number| one(number, REASON_WITHDRAWAL_HELD)).collect());
     assert!(!imports(&held).is_fault());
     let (what, fix) = words(&withdrawals(&held, "tributary-agent"));

@@ -110,11 +110,7 @@ struct Open {
 impl Agent {
     /// Starts an agent in a pod; it stands by until it has the Lease. `None` when the cluster does not say who it is.
     pub(super) fn start(cluster: &SimCluster, name: &ClusterId, time: &Time, place: Place) -> Option<Self> {
-        let Place {
-            instance,
-            pod,
-            expires,
-        } = place;
+        let (instance, pod, expires) = (place.instance, place.pod, place.expires);
         let is_old = instance.is_multiple_of(OLD_ONE_OF);
         let clock = leadership::clock(time, instance);
         let instance = format!("{instance:032x}");

@@ -223,9 +223,9 @@ impl World {
     /// However slow its API server is, somebody leads in the end.
     fn somebody_leads_slowly(&mut self, index: usize) -> Result<(), String> {
         let site = &self.sites[index];
-        if site.slow.is_none() || site.refuses_writes {
+        let Some([other, slow]) = site.slow.filter(|_| !site.refuses_writes) else {
             return Ok(());
-        }
+        };
         for _ in 0..SLOW_HAND_OVER_ROUNDS_MAX {
             if self.leader(index).is_some() {
                 self.seen.guarded.count(Law::Led, 1);
@@ -235,8 +235,8 @@ impl World {
         }
         let site = &self.sites[index];
         Err(Law::Led.broken(format!(
-            "nobody leads in {} though its API server answers after {:?} ms",
-            site.name, site.slow
+            "nobody leads in {} though its API server answers after {other} and {slow} ms in turn",
+            site.name
         )))
     }
 
