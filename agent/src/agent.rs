@@ -14,6 +14,7 @@ use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList, names},
     api_client::{ApiMetrics, NoAnswer, ServedVersions, in_served_version},
     identity_lease::{IdentityLease, IdentityLeaseMetrics, OwnLease, Replica},
+    model::policy::Brake,
     process::{Backoff, Readiness, ReadyHandle, Supervisor, host_name, random},
     tls::HubConnector,
 };
@@ -67,6 +68,8 @@ pub struct AgentOptions {
     pub all_namespaces: bool,
     /// What is taken of what the hub sends.
     pub imports: ImportRules,
+    /// The share of imports that a hub may take away at once before it is held, and the time of that hold.
+    pub withdrawals: Brake,
     /// How the Leases of source clusters are kept.
     pub source_leases: Settings,
     /// The certificate that the agent renews, if it does.
@@ -311,6 +314,7 @@ fn warm_up(
         cluster: options.membership.cluster.clone(),
         deny: options.deny.clone(),
         permit: permit.clone(),
+        withdrawals: options.withdrawals,
     };
     let (driver, apply) = Driver::new(client.clone(), watches.clone(), config, metrics.apply.clone());
     let outbox = Arc::new(Mutex::new(Outbox::new(removal)));
@@ -362,6 +366,8 @@ fn lead(
     supervisor.spawn("the Lease", lease.clone().keep(drain.clone()));
     apply.feed(|desired| (desired.keep_to(options.imports), ()));
     supervisor.spawn("applying", driver.run(drain.clone()));
+    let holds = apply.clone().end_holds(lease.confirmations(), drain.clone());
+    supervisor.spawn("the hold on withdrawals", holds);
     let namespaces_changed = Dirty::default();
     watches.namespaces.mark_changes(&namespaces_changed, |_| Some(()));
     let link = Link {

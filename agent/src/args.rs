@@ -5,7 +5,10 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use shared::{
-    model::{ClusterId, name, policy::Pattern},
+    model::{
+        ClusterId, name,
+        policy::{BRAKE_LONGEST_MILLIS, Brake, Pattern},
+    },
     process::LogArgs,
     tls::{HubAddress, TlsFiles},
 };
@@ -251,6 +254,16 @@ pub struct RunArgs {
         default_value_t = RENEW_DEFAULT.as_secs()
     )]
     pub source_lease_renew: u64,
+    /// Time for which imports stay that the hub takes away with most others of this cluster at once (half of them, and five at
+    /// least, within 30 seconds), unless an operator confirms it before, in seconds: 0 to 86400; 0 holds nothing
+    #[arg(
+        long,
+        env = "TRIBUTARY_WITHDRAWAL_HOLD",
+        value_name = "SECONDS",
+        default_value_t = BRAKE_LONGEST_MILLIS / 1_000,
+        value_parser = clap::value_parser!(u64).range(..=86_400)
+    )]
+    pub withdrawal_hold: u64,
     /// How long a node may not be ready before AllNodesHealthy of this cluster is False, in seconds: 0 to 86400
     #[arg(
         long,
@@ -276,6 +289,17 @@ impl RunArgs {
         match settings.problem() {
             Some(problem) => anyhow::bail!(problem),
             None => Ok(settings),
+        }
+    }
+}
+
+impl RunArgs {
+    /// Returns the line beyond which imports that the hub takes away are held, and the time of the hold.
+    pub fn withdrawals(&self) -> Brake {
+        Brake {
+            enabled: self.withdrawal_hold > 0,
+            longest_millis: Some(self.withdrawal_hold * 1_000),
+            ..Brake::default()
         }
     }
 }

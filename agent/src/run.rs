@@ -43,6 +43,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
 
     let source_leases = args.source_leases()?;
     let join = args.join.read()?;
+    let withdrawals = args.withdrawals();
     let agent_metrics = AgentMetrics::register(metrics.registry());
     let client = api_client(
         kubernetes(args.kubeconfig.as_deref()).await?,
@@ -99,6 +100,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
             metadata: (!args.import_metadata.is_empty()).then_some(args.import_metadata),
             imports_max: args.imports_max,
         },
+        withdrawals,
         source_leases,
         renewing,
         node_tolerance: Duration::from_secs(args.node_tolerance),

@@ -122,6 +122,8 @@ struct Kept {
     written: Option<Lease>,
     /// When the last renewal began that succeeded.
     renewed: Option<Duration>,
+    /// This process ends: nobody renews the Lease any more, so that none makes again what was deleted.
+    given_up: bool,
 }
 
 impl OwnLease {
@@ -152,24 +154,40 @@ impl OwnLease {
         self.0.renew(&mut *self.0.kept.lock().await).await
     }
 
-    /// Deletes it, if it is still this start's.
+    /// Deletes it, if it is still this start's. A renewal that is under way ends before, and none begins after.
     async fn give_up(&self) -> anyhow::Result<()> {
         let own = &*self.0;
-        // Its last renewal may have landed without an answer.
-        let found = own.api.get_opt(&own.name).await?;
-        let is_ours = |lease: &Lease| {
-            let spec = lease.spec.as_ref();
-            spec.is_some_and(|spec| spec.holder_identity.as_ref() == Some(&own.holder))
-        };
-        if let Some(lease) = found.filter(is_ours) {
-            own.api.delete(&own.name, &only(&lease)).await?;
+        let mut kept = own.kept.lock().await;
+        kept.given_up = true;
+        for _ in 0..TRIES_MAX {
+            // Its last renewal may have landed without an answer.
+            let found = own.api.get_opt(&own.name).await?;
+            let Some(lease) = found.filter(|lease| own.holds(lease)) else {
+                return Ok(());
+            };
+            match own.api.delete(&own.name, &only(&lease)).await {
+                Ok(_) => return Ok(()),
+                // A renewal landed meanwhile whose answer nobody waited for.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
         }
-        Ok(())
+        bail!("it was changed by somebody else {TRIES_MAX} times in a row")
     }
 }
 
 impl Own {
+    /// Returns true if the Lease is this start's.
+    fn holds(&self, lease: &Lease) -> bool {
+        let spec = lease.spec.as_ref();
+        spec.is_some_and(|spec| spec.holder_identity.as_ref() == Some(&self.holder))
+    }
+
     async fn renew(&self, kept: &mut Kept) -> anyhow::Result<()> {
+        if kept.given_up {
+            bail!("this process ends, so that its Lease is renewed no more");
+        }
         for _ in 0..TRIES_MAX {
             let found = match kept.written.clone() {
                 Some(lease) => Some(lease),
@@ -279,7 +297,17 @@ impl IdentityLease {
     /// Keeps it until `drain`, and deletes it then. It is for people: what fails is tried again and ends nobody.
     pub async fn run(mut self, drain: CancellationToken) -> anyhow::Result<()> {
         loop {
-            if let Some(turn) = drain.run_until_cancelled(self.turn()).await {
+            // A renewal that is under way is waited for: one that was dropped could make again what is deleted below.
+            let too_long = async {
+                drain.cancelled().await;
+                tokio::time::sleep(GIVE_UP_WAIT).await;
+            };
+            let turn = tokio::select! {
+                biased;
+                turn = self.turn() => Some(turn),
+                () = too_long => None,
+            };
+            if let Some(turn) = turn {
                 self.tell(turn);
             }
             let jitter = RENEW_PERIOD * (random::<u32>() % JITTER_PERMILLE) / 1_000;

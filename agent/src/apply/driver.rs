@@ -70,6 +70,7 @@ impl Driver {
         watches
             .namespaces
             .mark_changes(&namespaces, |namespace| Some(namespace.head().name.clone()));
+        watches.mark_unreadable(&namespaces);
         (Self { shared, namespaces }, handle)
     }
 
@@ -248,7 +249,7 @@ mod tests {
     use serde_json::json;
     use shared::{
         api::convert::NamespaceDenyList,
-        model::{ClusterId, IpFamily},
+        model::{ClusterId, IpFamily, policy::Brake},
     };
 
     use super::*;
@@ -282,6 +283,7 @@ mod tests {
             cluster: ClusterId::new("north").expect("an id"),
             deny: NamespaceDenyList::default(),
             permit: WritePermit::unlimited(),
+            withdrawals: Brake::default(),
         };
         let watches = Watches::default();
         let client = Client::new(server, "default");

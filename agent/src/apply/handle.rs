@@ -9,7 +9,7 @@ use std::{
 use kube::Client;
 use shared::{
     api::convert::NamespaceDenyList,
-    model::{ClusterId, FactKey, Revision, ServiceKey},
+    model::{ClusterId, FactKey, Revision, ServiceKey, policy::Brake},
 };
 use tokio::{
     sync::{Notify, broadcast},
@@ -29,7 +29,7 @@ use super::{
 use crate::{
     lease::WritePermit,
     outbox::Refusal,
-    plan::{Desired, Progress, Reach, Report, ServedFields, Settling, Touched},
+    plan::{Desired, Progress, Reach, Report, ServedFields, Settling, Touched, Withdrawals},
     watch::{Dirty, Head, ObjectKey, Watches},
 };
 
@@ -45,6 +45,8 @@ pub struct DriverConfig {
     pub deny: NamespaceDenyList,
     /// Nothing is written without it.
     pub permit: WritePermit,
+    /// The share of imports that a hub may take away at once before it is held, and the time of that hold.
+    pub withdrawals: Brake,
 }
 
 /// A service's objects are as desired, after at least one write.
@@ -106,6 +108,10 @@ pub(super) struct Shared {
     pub(super) refusals: Mutex<LearnedRefusals>,
     /// Writes that fail.
     pub(super) failing: Mutex<Failing>,
+    /// Imports that a hub takes away. Locked behind `desired`, or alone.
+    pub(super) withdrawals: Mutex<Withdrawals>,
+    /// A hold began or ended.
+    pub(super) withdrawals_changed: Notify,
     /// What somebody else changes back again and again.
     pub(super) contention: Arc<Mutex<Contention>>,
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
@@ -120,6 +126,7 @@ pub(super) struct Shared {
 impl Handle {
     pub(super) fn new(client: Client, watches: Watches, config: DriverConfig, metrics: ApplyMetrics) -> Self {
         let performer = Performer::new(client.clone(), watches.clone(), config.permit.clone());
+        let withdrawals = Mutex::new(Withdrawals::new(config.withdrawals));
         Self(Arc::new(Shared {
             config,
             client,
@@ -136,6 +143,8 @@ impl Handle {
             refused_facts: Mutex::default(),
             refusals: Mutex::default(),
             failing: Mutex::default(),
+            withdrawals,
+            withdrawals_changed: Notify::new(),
             contention: metrics.contention.clone(),
             reports: Mutex::default(),
             taken_names: Arc::default(),
@@ -328,6 +337,7 @@ mod tests {
             cluster: ClusterId::new("north").expect("an id"),
             deny: NamespaceDenyList::default(),
             permit: WritePermit::unlimited(),
+            withdrawals: Brake::default(),
         };
         let client = Client::new(nobody, "default");
         Handle::new(client, Watches::default(), config, ApplyMetrics::default())

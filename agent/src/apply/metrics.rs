@@ -25,6 +25,8 @@ pub struct ApplyMetrics {
     pub(super) delayed: Gauge,
     /// Services whose writes are refused, or have failed for long.
     pub(super) parked: Gauge,
+    /// Imports that stay although the hub took them away.
+    pub(super) withdrawals_held: Gauge,
     /// Names that something else has.
     pub(super) strangers: Gauge,
     /// What somebody else changes back again and again; counted when it is asked for, for the end of a fight is no
@@ -54,6 +56,8 @@ impl ApplyMetrics {
         );
         let parked = "Services whose writes are refused, or have failed for longer than a minute";
         registry.register("parked", parked, self.parked.clone());
+        let held = "Imports on hold: the hub took most of this cluster's away at once, and they stay for now";
+        registry.register("withdrawals_held", held, self.withdrawals_held.clone());
         let strangers = "Objects that are not Tributary's under names it needs";
         registry.register("strangers", strangers, self.strangers.clone());
         registry.register("queued", "Services that wait to be planned", self.queued.clone());

@@ -9,6 +9,7 @@
 //! * `adopt`: what came back from a backup becomes ours again;
 //! * `contention`: what somebody else changes back again and again;
 //! * `patience`: what is not written yet, because the hub is about to answer;
+//! * `withdrawals`: what stays for now although the hub takes it away, with too much else;
 //! * `expire`: what goes because the Lease of its source expired;
 //! * `served_fields`: which fields the cluster's ServiceImport has; `definition`: when to look again.
 
@@ -32,6 +33,7 @@ mod seen;
 mod served_fields;
 mod step;
 mod view;
+mod withdrawals;
 mod work;
 
 pub use adopt::{Orphan, adopt};

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     convert::{derived, export, import, slice},
     lease::WritePermit,
-    plan::{Action, Kind, content::ImportStatus, view::Unwritten},
+    plan::{Action, Kind, REASON_WITHDRAWAL_HELD, content::ImportStatus, view::Unwritten},
     watch::{Kept, KeptService, Watched, Watches},
 };
 
@@ -413,6 +413,21 @@ impl Performer {
         };
         self.event(service, kind, &service.name, "CannotWrite", &text)
             .await;
+    }
+
+    /// Tells people that an import stays although the hub took it away.
+    pub(super) async fn withdrawal_event(&self, service: &ServiceKey) {
+        let text = "The hub took away most imports of this cluster at once, this one with them. Tributary keeps them until \
+                    the hub has them again, an operator confirms that they may go, or the time of the hold is over; \
+                    the agent's doctor says how.";
+        self.event(
+            service,
+            Kind::Import.as_str(),
+            &service.name,
+            REASON_WITHDRAWAL_HELD,
+            text,
+        )
+        .await;
     }
 
     /// Tells people that somebody else changes an object of ours back again and again.

@@ -142,6 +142,8 @@ fn planned(shared: &Shared, service: &ServiceKey) -> Option<(ServiceView, Seen, 
     let export = view.export.as_ref();
     view.unwritten = lock(&shared.failing).of(service).cloned();
     view.hub_may_answer = export.is_some_and(|export| shared.patience.lasts(service, &export.uid));
+    let withdraws = plan::withdraws(&desired, &view, service);
+    view.withdrawal_held = shared.is_withdrawal_held(&desired, service, withdraws);
     let plan = plan(&desired, &view, &config, service);
     Some((view, seen, plan))
 }

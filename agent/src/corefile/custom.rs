@@ -34,6 +34,11 @@ pub(super) fn imports_servers(corefile: &str) -> bool {
     })
 }
 
+/// Returns true if this command wrote the text of our key.
+pub(super) fn is_ours(standing: &str) -> bool {
+    standing.starts_with(OURS)
+}
+
 /// The change that our key needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
@@ -49,7 +54,7 @@ pub(super) enum Change {
 pub(super) fn decide(standing: Option<&str>, wanted: Wanted, zone: &Zone) -> anyhow::Result<Change> {
     if let Some(standing) = standing {
         ensure!(
-            standing.starts_with(OURS),
+            is_ours(standing),
             "its key {KEY} holds a server block that this command did not write: rename that key"
         );
     }

@@ -55,25 +55,65 @@ async fn in_cluster(
     corefile: &ClusterCorefile,
     address: &str,
 ) -> anyhow::Result<String> {
-    let (map, key) = (format!("{}/{}", args.namespace, args.configmap), &args.key);
-    let place = format!("the ConfigMap {map} (key {key}) at {address}");
     let read = corefile
         .read()
         .await
         .with_context(|| format!("no Corefile at {address}"))?;
-    if let Some(kept_by) = &read.kept_by
-        && custom::imports_servers(&read.text)
-    {
-        let standing = corefile.custom().await?;
-        // One that was added to the provider's Corefile before is removed there.
-        if wanted == Wanted::Zone || standing.is_some() {
-            return beside(wanted, args, corefile, (kept_by.as_str(), standing.as_deref())).await;
-        }
+    match wanted {
+        Wanted::Zone => match &read.kept_by {
+            Some(kept_by) if custom::imports_servers(&read.text) => {
+                let standing = corefile.custom().await?;
+                let beside = Beside::decide(wanted, args, Some(kept_by), standing.as_deref())?;
+                beside.carry_out(corefile).await
+            }
+            _ => edit(wanted, args, corefile, (&read, address)).await,
+        },
+        Wanted::NoZone => remove(args, corefile, (&read, address)).await,
     }
+}
+
+/// Removes the zone from both places that `add` may have written, at whatever time: the Corefile may have been a
+/// provider's before or since. Both are decided before anything is written.
+async fn remove(
+    args: &CorefileArgs,
+    corefile: &ClusterCorefile,
+    (read, address): (&cluster::Read, &str),
+) -> anyhow::Result<String> {
+    let standing = corefile.custom().await?;
+    let Some(standing) = standing.filter(|standing| custom::is_ours(standing)) else {
+        return edit(Wanted::NoZone, args, corefile, (read, address)).await;
+    };
+    let decided = decide(&read.text, Wanted::NoZone, &args.zone).map(|decision| decision.text.is_some());
+    let beside = Beside::decide(Wanted::NoZone, args, read.kept_by.as_deref(), Some(&standing));
+    let beside = match beside {
+        // The block answers another zone, and stays.
+        Err(_) if matches!(decided, Ok(true)) => {
+            return edit(Wanted::NoZone, args, corefile, (read, address)).await;
+        }
+        beside => beside?,
+    };
+    let mut text = match decided {
+        Ok(true) => edit(Wanted::NoZone, args, corefile, (read, address)).await?,
+        Ok(false) => String::new(),
+        Err(error) => format!("The Corefile beside it stays as it is: {error:#}\n"),
+    };
+    text += &beside.carry_out(corefile).await?;
+    Ok(text)
+}
+
+/// Does it in the Corefile itself, and says what was done.
+async fn edit(
+    wanted: Wanted,
+    args: &CorefileArgs,
+    corefile: &ClusterCorefile,
+    (read, address): (&cluster::Read, &str),
+) -> anyhow::Result<String> {
+    let (map, key) = (format!("{}/{}", args.namespace, args.configmap), &args.key);
+    let place = format!("the ConfigMap {map} (key {key}) at {address}");
     let decision =
         decide(&read.text, wanted, &args.zone).with_context(|| format!("{place} stays as it is"))?;
     if let Some(text) = decision.text.as_ref().filter(|_| args.apply) {
-        corefile.write(&read, text).await?;
+        corefile.write(read, text).await?;
     }
     let report = Report {
         wanted,
@@ -87,30 +127,53 @@ async fn in_cluster(
     Ok(warning.unwrap_or_default() + &report.text())
 }
 
-/// Does it in the ConfigMap beside one that a provider keeps, and says what was done.
-async fn beside(
+/// The change to the ConfigMap beside the Corefile's.
+struct Beside<'a> {
     wanted: Wanted,
-    args: &CorefileArgs,
-    corefile: &ClusterCorefile,
-    (kept_by, standing): (&str, Option<&str>),
-) -> anyhow::Result<String> {
-    let place = format!("{}/{}", args.namespace, custom::CONFIGMAP);
-    let change = custom::decide(standing, wanted, &args.zone)
-        .with_context(|| format!("the ConfigMap {place} stays as it is"))?;
-    match &change {
-        custom::Change::Write(text) if args.apply => corefile.write_custom(Some(text)).await?,
-        custom::Change::Remove if args.apply => corefile.write_custom(None).await?,
-        _ => {}
+    args: &'a CorefileArgs,
+    place: String,
+    kept_by: Option<&'a str>,
+    standing: Option<&'a str>,
+    change: custom::Change,
+}
+
+impl<'a> Beside<'a> {
+    fn decide(
+        wanted: Wanted,
+        args: &'a CorefileArgs,
+        kept_by: Option<&'a str>,
+        standing: Option<&'a str>,
+    ) -> anyhow::Result<Self> {
+        let place = format!("{}/{}", args.namespace, custom::CONFIGMAP);
+        let change = custom::decide(standing, wanted, &args.zone)
+            .with_context(|| format!("the ConfigMap {place} stays as it is"))?;
+        Ok(Self {
+            wanted,
+            args,
+            place,
+            kept_by,
+            standing,
+            change,
+        })
     }
-    let report = report::Beside {
-        wanted,
-        args,
-        place: &place,
-        kept_by,
-        standing,
-        change: &change,
-    };
-    Ok(report.text())
+
+    /// Does it, if it is to be done, and says what was done.
+    async fn carry_out(&self, corefile: &ClusterCorefile) -> anyhow::Result<String> {
+        match &self.change {
+            custom::Change::Write(text) if self.args.apply => corefile.write_custom(Some(text)).await?,
+            custom::Change::Remove if self.args.apply => corefile.write_custom(None).await?,
+            _ => {}
+        }
+        let report = report::Beside {
+            wanted: self.wanted,
+            args: self.args,
+            place: &self.place,
+            kept_by: self.kept_by,
+            standing: self.standing,
+            change: &self.change,
+        };
+        Ok(report.text())
+    }
 }
 
 /// What is shown of a file: words for people, and the Corefile for whoever takes the output.

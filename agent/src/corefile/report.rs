@@ -123,8 +123,8 @@ pub(super) struct Beside<'a> {
     pub(super) args: &'a CorefileArgs,
     /// The ConfigMap.
     pub(super) place: &'a str,
-    /// The label of the provider's own.
-    pub(super) kept_by: &'a str,
+    /// The label of the provider's own, if it has one.
+    pub(super) kept_by: Option<&'a str>,
     /// The present text of our key.
     pub(super) standing: Option<&'a str>,
     /// The change to the key.
@@ -159,13 +159,15 @@ impl Beside<'_> {
         };
         let mut text = String::new();
         let (namespace, configmap) = (&args.namespace, &args.configmap);
-        push(
-            &mut text,
-            &format!(
-                "The ConfigMap {namespace}/{configmap} is put back when it is edited ({kept_by}). It imports \
-                 custom/*.server, so the zone has a server block of its own."
-            ),
-        );
+        if let Some(kept_by) = kept_by {
+            push(
+                &mut text,
+                &format!(
+                    "The ConfigMap {namespace}/{configmap} is put back when it is edited ({kept_by}). It imports \
+                     custom/*.server, so the zone has a server block of its own."
+                ),
+            );
+        }
         let does = if args.apply { "changed" } else { "would change" };
         push(
             &mut text,

@@ -8,7 +8,10 @@ use std::{
 };
 
 use shared::{
-    api::names::{ABOUT_GROUP, AGENT_MANAGER, MULTICLUSTER_GROUP, PROPERTY_CLUSTER_ID},
+    api::names::{
+        ABOUT_GROUP, AGENT_LEASE, AGENT_MANAGER, ANNOTATION_ACCEPT_WITHDRAWALS, MULTICLUSTER_GROUP,
+        PROPERTY_CLUSTER_ID,
+    },
     doctor::{own::lasting, report::Check},
     model::{UnixMillis, advice, derived_name::identity_lease_suffix},
 };
@@ -217,6 +220,8 @@ pub fn unusable(seen: &Result<Vec<String>, String>) -> Check {
 
 /// The reason of an import that no port is exported for: nothing is wrong in this cluster.
 const REASON_NO_PORTS: &str = "NoPorts";
+/// The reason of an import on hold, as the plan has it.
+pub const REASON_WITHDRAWAL_HELD: &str = "WithdrawalHeld";
 
 /// Judges imports. Faults are writes that the API server refuses, or that have failed for longer than a minute.
 pub fn imports(seen: &Result<Vec<NotReady>, String>) -> Check {
@@ -227,7 +232,8 @@ pub fn imports(seen: &Result<Vec<NotReady>, String>) -> Check {
             return Check::unseen(name, why.clone(), "see that this account may list serviceimports");
         }
     };
-    let wrong: Vec<&NotReady> = all.iter().filter(|one| one.reason != REASON_NO_PORTS).collect();
+    let is_wrong = |one: &&NotReady| one.reason != REASON_NO_PORTS && one.reason != REASON_WITHDRAWAL_HELD;
+    let wrong: Vec<&NotReady> = all.iter().filter(is_wrong).collect();
     let Some(first) = wrong.first() else {
         return Check::fine(name, "no ServiceImport says that it is not ready");
     };
@@ -326,6 +332,34 @@ pub fn corefile(seen: &CorefileSeen, zone: &Zone) -> Check {
             ),
         },
     }
+}
+
+/// Imports that the hub took away too many of at once; the agent's Lease is in `namespace`.
+pub fn withdrawals(seen: &Result<Vec<NotReady>, String>, namespace: &str) -> Check {
+    let name = "withdrawals";
+    let all = match seen {
+        Ok(all) => all,
+        Err(why) => {
+            return Check::unseen(name, why.clone(), "see that this account may list serviceimports");
+        }
+    };
+    let held = all.iter().filter(|one| one.reason == REASON_WITHDRAWAL_HELD);
+    let held: Vec<&str> = held.map(|one| &*one.import).collect();
+    let Some(first) = held.first() else {
+        return Check::fine(name, "no ServiceImport is on hold");
+    };
+    let others = match held.len() - 1 {
+        0 => String::new(),
+        others => format!(" and {others} more"),
+    };
+    Check::fault(
+        name,
+        format!("the hub took away most imports of this cluster at once: {first}{others} are on hold"),
+        format!(
+            "see that the hub and its data are the right ones, and bring the exports back; if they are meant to be gone: {}",
+            advice::kubectl_accept_withdrawals(namespace, AGENT_LEASE, ANNOTATION_ACCEPT_WITHDRAWALS)
+        ),
+    )
 }
 
 /// What is wrong with how CoreDNS answers; nothing was asked for where there is no import, or not from here.

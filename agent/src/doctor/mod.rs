@@ -141,6 +141,7 @@ async fn cluster(args: &LookArgs, client: &Client, id: Result<&str, &String>) ->
     checks.push(judge::unusable(&seen.unusable));
     checks.push(judge::lease(&seen.lease, &seen.agents, &namespace, look::now()));
     checks.push(judge::imports(&seen.not_ready));
+    checks.push(judge::withdrawals(&seen.not_ready, &namespace));
     match Zone::new(ZONE) {
         Ok(zone) => checks.push(judge::corefile(&seen.corefile, &zone)),
         Err(refusal) => checks.push(Check::unseen(

@@ -91,9 +91,13 @@ pub fn ranges(network: &OwnNetwork, imported: &[Imported], own: &str) -> Vec<Che
     let name = "ranges";
     let mut here: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut sources: BTreeMap<IpAddr, BTreeSet<&str>> = BTreeMap::new();
-    for endpoint in imported.iter().filter(|endpoint| endpoint.source != own) {
+    for endpoint in imported {
         let address = endpoint.address;
+        // What this cluster exports is told of by two clusters as well.
         sources.entry(address).or_default().insert(&endpoint.source);
+        if endpoint.source == own {
+            continue;
+        }
         let range = network.pods.iter().find(|range| range.contains(address));
         let what = match (network.addresses.get(&address), range) {
             (Some(what), _) => format!("{address} is {what} here"),
@@ -122,7 +126,8 @@ pub fn ranges(network: &OwnNetwork, imported: &[Imported], own: &str) -> Vec<Che
         checks.push(Check::fault(name, what, fix));
     }
     if checks.is_empty() {
-        let seen = sources.len();
+        let foreign = |sources: &&BTreeSet<&str>| sources.iter().any(|source| *source != own);
+        let seen = sources.values().filter(foreign).count();
         checks.push(Check::fine(
             name,
             format!("{seen} addresses of other clusters, none of them of this one"),
@@ -214,6 +219,24 @@ mod tests {
         assert!(
             checks[0].verdict.words().0.starts_with("1 addresses"),
             "{checks:?}"
+        );
+    }
+
+    /// Slices that people made count as this cluster's own nowhere else.
+    #[test]
+    fn an_address_that_this_cluster_and_another_one_export_is_a_fault_in_both() {
+        let imported = [
+            endpoint("east", "10.9.0.1", None),
+            endpoint("west", "10.9.0.1", None),
+        ];
+        for own in ["east", "west"] {
+            let checks = ranges(&network(), &imported, own);
+            assert_eq!(checks.len(), 1, "{own}");
+            assert!(checks[0].is_fault(), "{own}");
+        }
+        assert!(
+            !ranges(&network(), &imported[..1], "east")[0].is_fault(),
+            "its own"
         );
     }
 }

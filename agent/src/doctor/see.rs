@@ -31,7 +31,7 @@ use tokio::{
 };
 
 use super::{
-    judge::{CorefileSeen, LeaseSeen, NameSeen, NotReady},
+    judge::{CorefileSeen, LeaseSeen, NameSeen, NotReady, REASON_WITHDRAWAL_HELD},
     network::{Dialled, Imported, OwnNetwork},
     rights::NEEDED,
 };
@@ -128,15 +128,15 @@ where
     Ok(told.collect())
 }
 
-/// ServiceImports that an agent says cannot be used here as they should.
+/// ServiceImports that an agent says cannot be used here as they should, or are on hold.
 async fn not_ready(client: &Client) -> Result<Vec<NotReady>, String> {
     let imports: Api<ServiceImport> = Api::all(client.clone());
     let found = within(imports.list(&ListParams::default().limit(OBJECTS_MAX))).await?;
     let said = found.items.iter().filter_map(|import| {
         let conditions = &import.status.as_ref()?.conditions;
-        let ready = conditions
-            .iter()
-            .find(|one| one.type_ == READY && one.status == "False")?;
+        let ready = conditions.iter().find(|one| {
+            one.type_ == READY && (one.status == "False" || one.reason == REASON_WITHDRAWAL_HELD)
+        })?;
         Some(NotReady {
             import: named(import),
             reason: ready.reason.clone(),

@@ -76,8 +76,9 @@ pub struct Candidate {
     seen: Option<(Record, Duration)>,
     /// When its last look was answered.
     answered: Option<Duration>,
-    /// True if that answer took longer than [`BLIND_MAX`].
-    was_late: bool,
+    /// True once a late answer has let the holder come back first, until the Lease moves. So answers that are late again
+    /// and again, or every other time, keep no dead holder in office.
+    excused: bool,
     transitions: i32,
     epoch: Option<Epoch>,
 }
@@ -89,7 +90,7 @@ impl Candidate {
             holder: holder.into(),
             seen: None,
             answered: None,
-            was_late: false,
+            excused: false,
             transitions: 0,
             epoch: None,
         }
@@ -102,7 +103,7 @@ impl Candidate {
 
     /// Takes the answer of `now` to a look that was asked for at `asked`, by any clock that only goes forward.
     pub fn look(&mut self, found: Option<Record>, asked: Duration, now: Duration) -> Verdict {
-        let blind = self.was_blind(asked, now);
+        let before = self.answered.replace(now);
         if let Some(found) = &found {
             self.transitions = self.transitions.max(found.transitions);
             self.epoch = self.epoch.max(found.epoch);
@@ -114,8 +115,12 @@ impl Candidate {
         };
         let since = match &self.seen {
             Some((seen, since)) if seen.is_unmoved(&standing) => *since,
-            _ => now,
+            _ => {
+                self.excused = false;
+                now
+            }
         };
+        let blind = before.is_some_and(|before| self.was_blind(before, asked, now));
         let (holder, duration) = (standing.holder.clone(), standing.duration);
         let since = if blind {
             since.max((now + RETURN_WAIT).saturating_sub(duration))
@@ -130,16 +135,12 @@ impl Candidate {
         }
     }
 
-    /// True when the holder may have had no way to renew until now. One late answer may come from an API server that
-    /// stood still for everybody; answers that are always late come from a slow one, which serves the holder too.
-    fn was_blind(&mut self, asked: Duration, now: Duration) -> bool {
-        let before = self.answered.replace(now);
+    /// Returns true when the holder may have had no way to renew until now. A late answer may come from an API server that
+    /// stood still for everybody: the holder may come back first, once while its Lease stands still.
+    fn was_blind(&mut self, before: Duration, asked: Duration, now: Duration) -> bool {
+        let unanswered = asked.saturating_sub(before) > BLIND_MAX;
         let is_late = now.saturating_sub(asked) > BLIND_MAX;
-        let was_late = std::mem::replace(&mut self.was_late, is_late);
-        before.is_some_and(|before| {
-            let unanswered = asked.saturating_sub(before) > BLIND_MAX;
-            unanswered || (is_late && !was_late)
-        })
+        unanswered || (is_late && !std::mem::replace(&mut self.excused, true))
     }
 
     /// Who waited for an agent of the first release would wait after every clean end of one.

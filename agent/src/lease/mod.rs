@@ -76,6 +76,8 @@ pub struct AgentLease {
     epoch: Arc<watch::Sender<Option<Epoch>>>,
     /// The key under which the membership has ended, if it has.
     ended: Arc<watch::Sender<Option<KeyFingerprint>>>,
+    /// The number of times that an operator confirmed that imports on hold may go.
+    confirmed: Arc<watch::Sender<u64>>,
     /// The Lease as it was written last: while nobody else writes it a renewal is one request. A request without an
     /// answer leaves it as it is; a conflict forgets it.
     written: Arc<Mutex<Option<Lease>>>,
@@ -176,6 +178,7 @@ impl Election {
             transitions,
             epoch: Arc::new(watch::Sender::new(epoch)),
             ended: Arc::new(watch::Sender::new(ended)),
+            confirmed: Arc::new(watch::Sender::new(0)),
             written: Arc::new(Mutex::new(Some(lease))),
             hold: Arc::new(Mutex::new(Hold::taken(began))),
             clock: self.clock.clone(),
@@ -259,6 +262,11 @@ impl AgentLease {
     /// Follows what [`AgentLease::ended`] says.
     pub fn end_changes(&self) -> watch::Receiver<Option<KeyFingerprint>> {
         self.ended.subscribe()
+    }
+
+    /// Counts how often an operator confirmed that imports on hold may go.
+    pub fn confirmations(&self) -> watch::Receiver<u64> {
+        self.confirmed.subscribe()
     }
 
     /// Remembers that the membership under this key has ended; `None`: that the cluster is a member. It counts from now on,
@@ -368,10 +376,14 @@ impl AgentLease {
             let known = record.and_then(|record| record.epoch).max(self.epoch());
             let began = (self.clock)();
             let before = found.as_ref().and_then(|lease| lease.resource_version());
+            let confirms = found.as_ref().is_some_and(object::accepts_withdrawals);
             let memory = (known, self.ended());
             if let Some(lease) = in_time(put(&self.api, found, holder, self.transitions, memory)).await?? {
                 *self.written() = Some(lease);
                 self.permit(|hold| hold.renewed(began));
+                if confirms {
+                    self.confirmed.send_modify(|count| *count += 1);
+                }
                 return Ok(());
             }
             if self.is_written_beside(before.as_deref(), asked, holder) {

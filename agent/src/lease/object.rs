@@ -44,6 +44,12 @@ pub(super) fn ended(lease: &Lease) -> Option<KeyFingerprint> {
     ended.and_then(|key| key.parse().ok())
 }
 
+/// Returns true if an operator confirms that the imports on hold may go.
+pub(super) fn accepts_withdrawals(lease: &Lease) -> bool {
+    let annotations = lease.annotations();
+    annotations.contains_key(names::ANNOTATION_ACCEPT_WITHDRAWALS)
+}
+
 /// One that nobody has held.
 pub(super) fn blank() -> Lease {
     Lease {
@@ -79,6 +85,7 @@ pub(super) fn hold(
     });
     let annotations = lease.annotations_mut();
     annotations.insert(names::ANNOTATION_GIVEN_BACK.into(), GIVEN_BACK.into());
+    annotations.remove(names::ANNOTATION_ACCEPT_WITHDRAWALS); // whoever writes it has heeded it
     if let Some(epoch) = epoch {
         annotations.insert(names::ANNOTATION_EPOCH.into(), epoch.to_string());
     }

@@ -368,3 +368,29 @@ fn the_holder_is_the_pod_and_outside_pods_the_process() {
     );
     assert_eq!(outside, holder(None));
 }
+
+/// An operator annotates the Lease: it is heeded once, and taken off.
+#[tokio::test(start_paused = true)]
+async fn a_confirmation_on_the_lease_is_heeded_once() {
+    let (server, drain) = (Server::default(), CancellationToken::new());
+    let lease = server.take("pod-a").await;
+    let mut confirmed = lease.confirmations();
+    let keeping = tokio::spawn(lease.keep(drain.clone()));
+    tokio::time::sleep(10 * RETRY_PERIOD).await;
+    assert!(!confirmed.has_changed().expect("it is kept"));
+    {
+        let mut stored = server.stored.lock().expect("not poisoned");
+        let (lease, version) = &mut *stored;
+        let lease = lease.as_mut().expect("it stands");
+        *version += 1;
+        lease.metadata.resource_version = Some(version.to_string());
+        let annotations = lease.annotations_mut();
+        annotations.insert(names::ANNOTATION_ACCEPT_WITHDRAWALS.into(), "true".into());
+    }
+    confirmed.changed().await.expect("it is kept");
+    tokio::time::sleep(10 * RETRY_PERIOD).await;
+    assert_eq!(*confirmed.borrow_and_update(), 1);
+    assert!(!object::accepts_withdrawals(&server.lease().expect("it stands")));
+    drain.cancel();
+    keeping.await.expect("no panic").expect("drained");
+}

@@ -80,6 +80,15 @@ impl Observer {
         true
     }
 
+    /// Returns the services of these namespaces that are exported, or of which anything is stated: any of them may be
+    /// another one once an object there can be decoded that could not, or the reverse.
+    pub fn services_in(&self, namespaces: &BTreeSet<Box<str>>, watches: &Watches) -> BTreeSet<ServiceKey> {
+        let exported = watches.exports.services().into_iter();
+        let all = exported.chain(self.stated.keys().cloned());
+        all.filter(|service| namespaces.contains(&service.namespace))
+            .collect()
+    }
+
     /// Takes back what was stated of services whose export is in the store no more: nothing leaves it but what was told to be
     /// deleted, or was not in a whole listing.
     fn state_who_has_gone(&mut self, watches: &Watches, outbox: &mut Outbox) {
@@ -209,7 +218,7 @@ mod tests {
     use shared::api::ServiceExport;
 
     use super::*;
-    use crate::watch::{Guarded, Read};
+    use crate::watch::{Dirty, Guarded, Read};
 
     fn list<K: Kept>(store: &Watched<K>, objects: &[K::Object]) {
         store.handle(Event::Init);
@@ -300,6 +309,30 @@ mod tests {
         watches.services.handle_read(Event::Delete(read(mended(5))));
         observer.services_changed([other], &watches, &mut outbox);
         assert_eq!(outbox.keys(ListingGroup::Exports).len(), 1);
+    }
+
+    /// It was never known, so that nothing of it changes when it goes: its namespace is looked at again.
+    #[test]
+    fn exports_are_complete_once_an_object_that_could_not_be_decoded_is_gone() {
+        let (watches, service, export) = cluster();
+        list(&watches.exports, std::slice::from_ref(&export));
+        let broken = || {
+            json!({"metadata": {"namespace": "shop", "name": "till", "uid": "t", "resourceVersion": "2"},
+            "spec": {"exportedLabels": 7}})
+        };
+        let marked = Dirty::default();
+        watches.mark_unreadable(&marked);
+        watches.exports.handle_read(Event::Apply(read(broken())));
+        let (mut outbox, mut observer) = (Outbox::new(removal), Observer::new(NamespaceDenyList::default()));
+        observer.services_changed([], &watches, &mut outbox);
+        assert!(!outbox.is_complete(ListingGroup::Exports));
+        marked.take_now();
+        watches.exports.handle_read(Event::Delete(read(broken())));
+        let namespaces = marked.take_now().into_iter().collect();
+        let services = observer.services_in(&namespaces, &watches);
+        assert_eq!(services, BTreeSet::from([service]));
+        observer.services_changed(services, &watches, &mut outbox);
+        assert!(outbox.is_complete(ListingGroup::Exports));
     }
 
     fn written(mut object: serde_json::Value, version: u64, manager: &str, second: u64) -> serde_json::Value {

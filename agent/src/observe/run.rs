@@ -39,6 +39,8 @@ impl Observing {
         let mut watching_health = std::pin::pin!(health.run(reporting, drain.clone()));
         let (changed, properties_changed) = (self.changed_services(), Dirty::<()>::default());
         self.properties.mark_changes(&properties_changed, |_| Some(()));
+        let unreadable_in = Dirty::<Box<str>>::default();
+        self.watches.mark_unreadable(&unreadable_in);
         let watches = self.watches.clone();
         let mut exports_known = std::pin::pin!(known(&watches));
         let mut properties_listed = self.properties.listed();
@@ -58,6 +60,11 @@ impl Observing {
                 }
                 _ = properties_changed.taken() => self.look_at_properties(),
                 Ok(()) = properties_listed.changed() => self.look_at_properties(),
+                namespaces = unreadable_in.taken() => {
+                    let namespaces = namespaces.into_iter().collect();
+                    let services = self.observer.services_in(&namespaces, &self.watches);
+                    exports_awaited = !self.look(services);
+                }
                 // Last, for it may always have something.
                 services = changed.taken() => {
                     // A kind that is not served any more makes what changed wait until it is known again.

@@ -79,18 +79,27 @@ fn a_change_after_sending_is_sent_again_and_the_window_holds() {
     assert_eq!(texts(&outbox.next_batch(1_000, 2)), ["listed", "a2"]);
 }
 
-#[test]
-fn a_refused_fact_is_withdrawn_and_left_out_of_the_digest() {
+/// Two facts were sent, and the hub refuses the first; beside it the digest of before.
+fn with_a_refused(reason: RefusalReason) -> (Outbox, Option<FactsDigest>) {
     let mut outbox = listed(&[("a", "a1"), ("b", "b1")]);
     let before = outbox.digest(ListingGroup::Exports);
     outbox.welcome(true, false);
     outbox.next_batch(1_000, 10);
-    let refused = Refused {
-        sequence: 1,
-        reason: RefusalReason::Invalid,
-        message: "bad".into(),
-    };
-    assert_eq!(outbox.refuse(&refused), Some(key("a")));
+    assert_eq!(outbox.refuse(&refused(1, reason)), Some(key("a")));
+    (outbox, before)
+}
+
+fn refused(sequence: u64, reason: RefusalReason) -> Refused {
+    Refused {
+        sequence,
+        reason,
+        message: "no".into(),
+    }
+}
+
+#[test]
+fn a_refused_fact_is_withdrawn_and_left_out_of_the_digest() {
+    let (mut outbox, before) = with_a_refused(RefusalReason::Invalid);
     assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["removed"]);
     assert!(outbox.refusal(&key("a")).is_some());
     assert_ne!(outbox.digest(ListingGroup::Exports), before);
@@ -101,16 +110,7 @@ fn a_refused_fact_is_withdrawn_and_left_out_of_the_digest() {
 
 #[test]
 fn what_the_hub_has_no_room_for_is_not_withdrawn_and_said_once_more_when_it_asks() {
-    let mut outbox = listed(&[("a", "a1"), ("b", "b1")]);
-    let before = outbox.digest(ListingGroup::Exports);
-    outbox.welcome(true, false);
-    outbox.next_batch(1_000, 10);
-    let refused = Refused {
-        sequence: 1,
-        reason: RefusalReason::NoRoom,
-        message: "full".into(),
-    };
-    assert_eq!(outbox.refuse(&refused), Some(key("a")));
+    let (mut outbox, before) = with_a_refused(RefusalReason::NoRoom);
     assert!(outbox.refusal(&key("a")).is_some());
     assert!(
         outbox.next_batch(1_000, 10).is_empty(),
@@ -120,11 +120,7 @@ fn what_the_hub_has_no_room_for_is_not_withdrawn_and_said_once_more_when_it_asks
     outbox.report_again();
     assert!(outbox.refusal(&key("a")).is_none());
     assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["a1"]);
-    let refused = Refused {
-        sequence: 4,
-        ..refused
-    };
-    assert_eq!(outbox.refuse(&refused), Some(key("a")));
+    assert_eq!(outbox.refuse(&refused(4, RefusalReason::NoRoom)), Some(key("a")));
     outbox.set(key("a"), None);
     outbox.report_again();
     assert_eq!(texts(&outbox.next_batch(1_000, 10)), ["removed"]);

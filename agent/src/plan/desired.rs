@@ -283,6 +283,7 @@ impl Desired {
                 false
             }
             DesiredChange::Import(import) => {
+                self.turned_away.metadata(import);
                 let held = self.staged.as_ref().map_or(&self.held, |staged| &staged.held);
                 let has_room = held.imports.len() < self.rules.imports_max;
                 if has_room || held.imports.contains_key(&import.service) {

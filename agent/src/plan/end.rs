@@ -15,7 +15,7 @@ pub fn end(desired: &Desired, view: &ServiceView, service: &ServiceKey, plan: &P
         End::Open
     } else if !plan.reports.is_empty() {
         End::Parked
-    } else if is_withheld(desired, view, service) {
+    } else if view.withdrawal_held || is_withheld(desired, view, service) {
         End::Open
     } else {
         End::Stands

@@ -20,6 +20,36 @@ const REASON_PENDING: &str = "Pending";
 /// Reason of Ready: it can be used.
 const REASON_READY: &str = "Ready";
 
+/// Reason of Ready: the hub took the import away with most others, and it stays for now. Ours.
+pub const REASON_WITHDRAWAL_HELD: &str = "WithdrawalHeld";
+/// The message to that.
+const WITHDRAWAL_HELD: &str = "the hub took away most imports of this cluster at once, this one with them: it stays as it was \
+     until the hub has it again, an operator confirms that it may go (the agent's doctor says how), or the time of \
+     the hold is over";
+
+/// The write that says that an import is on hold, unless it says so.
+pub(super) fn held(view: &ServiceView, served: ServedFields) -> Option<Action> {
+    let ours = view
+        .import
+        .ours()
+        .filter(|ours| served.conditions && !ours.deleting)?;
+    let condition = Condition {
+        kind: ConditionType::Ready,
+        status: ConditionStatus::True,
+        reason: REASON_WITHDRAWAL_HELD.into(),
+        message: WITHDRAWAL_HELD.into(),
+        observed_generation: None,
+    };
+    let status = ImportStatus {
+        ready: Some(condition),
+        ..ours.content.status.clone()
+    };
+    (ours.content.status != status).then(|| Action::ApplyImportStatus {
+        uid: Some(ours.uid.clone()),
+        status,
+    })
+}
+
 /// The writes that bring the import to `standing`; none while the derived Service is on its way.
 pub(super) fn plan_import(
     standing: &Standing,

@@ -25,6 +25,7 @@ mod sources;
 mod target;
 mod touched;
 pub mod view;
+mod withdrawals;
 
 #[cfg(test)]
 mod tests;
@@ -37,6 +38,7 @@ pub use differences::News;
 pub use end::end;
 pub use expire::expire;
 pub use expired::{Expired, Situation};
+pub use import::REASON_WITHDRAWAL_HELD;
 pub use progress::{End, Progress, Reach};
 pub use rules::{IMPORTS_MAX, ImportRules};
 pub use slices::slice_names;
@@ -44,6 +46,8 @@ pub use sources::{Settling, Sources};
 pub use view::{
     Found, InvalidReason, LocalConfig, NamespaceState, Ours, ServedFields, ServiceView, Validity,
 };
+
+pub use withdrawals::{Hold, Withdrawals};
 
 use derived::{DerivedStep, plan_derived};
 use port_names::PortNames;
@@ -97,6 +101,7 @@ fn plan_imported(
         }
         Target::Stand(standing) => stand(desired, view, config, service, &standing, &derived_name, plan),
         Target::Flip => flip(view, service, &derived_name, plan),
+        Target::Remove if view.withdrawal_held => hold(desired, view, config, service, plan),
         Target::Remove => remove(view, service, &derived_name, plan),
         Target::Leave => {
             let mut steps = SliceSteps::default();
@@ -106,6 +111,27 @@ fn plan_imported(
             steps.append_to(plan);
         }
     }
+}
+
+/// Returns true if the hub takes away an import that stands here, and may do so: what this cluster's own rules do not admit
+/// goes for another reason.
+pub fn withdraws(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
+    let known = view.known.imports && view.known.services && view.known.slices;
+    known
+        && view.namespace == NamespaceState::Active
+        && desired.admits(&service.namespace)
+        && view.import.ours().is_some_and(|ours| !ours.deleting)
+        && desired.import(service).is_none()
+        && target::may_narrow(desired, view, service)
+}
+
+/// Leaves what came from others as it stands, and says so; the cluster's own slices follow its own watches.
+fn hold(desired: &Desired, view: &ServiceView, config: &LocalConfig, service: &ServiceKey, plan: &mut Plan) {
+    let mut steps = SliceSteps::default();
+    let own = Own::of(desired, view, config, service);
+    slices::plan_own(view, own, None, None, service, plan, &mut steps);
+    steps.append_to(plan);
+    plan.actions.extend(import::held(view, config.served));
 }
 
 /// Brings everything to `standing`. Widening: Service, import, slices; narrowing, or a port that gets a name:

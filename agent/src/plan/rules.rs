@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, net::IpAddr};
 
 use shared::model::{
-    Endpoint, ImportedSlice,
+    Endpoint, ImportedSlice, Metadata, ServiceImport,
     policy::{Pattern, special},
     validate,
 };
@@ -43,6 +43,18 @@ impl ImportRules {
     pub fn admits(&self, namespace: &str) -> bool {
         let listed = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.matches(namespace));
         !special::is_reserved_namespace(namespace) && self.namespaces.as_ref().is_none_or(listed)
+    }
+
+    /// Returns the exported labels and annotations that the import carries here: those that this cluster takes, within the
+    /// syntax and the size that an export has, whatever the hub says.
+    pub(super) fn carried(&self, import: &ServiceImport) -> (Metadata, Metadata) {
+        let taken = |metadata: &Metadata| -> Metadata {
+            let taken = metadata.iter().filter(|(key, _)| self.carry(key));
+            taken.map(|(key, value)| (key.clone(), value.clone())).collect()
+        };
+        let (mut labels, mut annotations) = (taken(&import.labels), taken(&import.annotations));
+        validate::leave_out_metadata(&mut labels, &mut annotations);
+        (labels, annotations)
     }
 
     /// Returns true if imports carry an exported label or annotation. Reserved keys they never do, whatever the hub says.
@@ -96,6 +108,17 @@ impl TurnedAway {
                 "the hub sends more than the {most} imports that this cluster takes (--imports-max): no further ones are \
                  taken, and nothing that stands is removed for the hub's silence, until a session tells fewer"
             )
+        });
+    }
+
+    /// An import with labels and annotations that no export can have.
+    pub(super) fn metadata(&mut self, import: &ServiceImport) {
+        let Err(problem) = validate::metadata(&import.labels, &import.annotations) else {
+            return;
+        };
+        let service = &import.service;
+        self.note(&format!("/{service}"), || {
+            format!("the hub sends labels or annotations of {service} that no export can have, and they are left out: {problem}")
         });
     }
 

@@ -135,13 +135,14 @@ fn from_hub(
     (rules, may_narrow): (&ImportRules, bool),
 ) -> Standing {
     let import = &*wanted.value;
+    let (labels, annotations) = rules.carried(import);
     Standing {
         service_type: import.service_type,
         ports: import.ports.clone(),
         policies: Policies::from(&import.policies),
         families: Families::Wanted(import.ip_families.clone()),
-        labels: exported(&import.labels, rules),
-        annotations: exported(&import.annotations, rules),
+        labels,
+        annotations,
         clusters: import.clusters.keys().cloned().collect(),
         own_ports: own_ports(import, found, view, own),
         revision: Some(wanted.revision),
@@ -197,12 +198,13 @@ fn beside(
     let ports = union(&before, &import.ports);
     let mut clusters = found.sources.clone();
     clusters.extend(import.clusters.keys().cloned());
+    let (labels, annotations) = rules.carried(import);
     Some(Standing {
         service_type: import.service_type,
         policies: found.policies.clone().or(Policies::from(&import.policies)),
         families: Families::Kept(found.ip_families.clone()),
-        labels: exported(&import.labels, rules),
-        annotations: exported(&import.annotations, rules),
+        labels,
+        annotations,
         own_ports: clusters
             .contains(own)
             .then(|| common_ports(&ports, view))
@@ -318,13 +320,4 @@ pub(super) fn union(first: &[ServicePort], second: &[ServicePort]) -> Vec<Servic
         .filter(|port| !first.iter().any(|one| collides(one, port)));
     all.extend(more.cloned());
     all
-}
-
-/// Exported labels or annotations, but for those that this cluster does not carry.
-fn exported(metadata: &Metadata, rules: &ImportRules) -> Metadata {
-    metadata
-        .iter()
-        .filter(|(key, _)| rules.carry(key))
-        .map(|(key, value)| (key.clone(), value.clone()))
-        .collect()
 }

@@ -259,6 +259,8 @@ pub struct ServiceView {
     pub refusals: Refusals,
     /// The write that fails.
     pub unwritten: Option<Unwritten>,
+    /// The hub takes the import away with too many others at once: it stays for now.
+    pub withdrawal_held: bool,
 }
 
 impl ServiceView {

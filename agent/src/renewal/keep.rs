@@ -47,6 +47,7 @@ const RENEWED: &str = "renewed";
 const TAKEN_UP: &str = "taken_up";
 const REFUSED: &str = "refused";
 const FAILED: &str = "failed";
+const UNTRUSTED: &str = "untrusted";
 
 /// What is counted of renewals.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +58,7 @@ impl RenewalMetrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         // Every result is there from the start, at zero, so that a first failure shows as an increase.
-        for result in [RENEWED, TAKEN_UP, REFUSED, FAILED] {
+        for result in [RENEWED, TAKEN_UP, REFUSED, FAILED, UNTRUSTED] {
             drop(metrics.0.get_or_create(&Outcome { result }));
         }
         registry.register(
@@ -219,7 +220,7 @@ impl Renewing {
         let renewed = answer.map_err(|why| Failed::Refused(key, why.into()))?;
         let unknown = trust::check(&self.credentials.current(), &renewed);
         let unknown = unknown.map_err(|why| {
-            metrics.count("untrusted");
+            metrics.count(UNTRUSTED);
             error!(%why, "took no certificate from the hub");
             anyhow!(why)
         })?;

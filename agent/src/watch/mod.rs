@@ -56,6 +56,15 @@ impl Default for Watches {
 }
 
 impl Watches {
+    /// From now on marks the namespaces in which an object that plans and facts are made from begins or ceases to be one
+    /// that cannot be decoded.
+    pub fn mark_unreadable(&self, dirty: &Dirty<Box<str>>) {
+        self.services.mark_unreadable(dirty);
+        self.slices.mark_unreadable(dirty);
+        self.exports.mark_unreadable(dirty);
+        self.imports.mark_unreadable(dirty);
+    }
+
     /// Follows all kinds until `drain`. A kind that cannot be listed is tried again for ever, and unknown
     /// meanwhile.
     pub async fn run(self, client: Client, drain: CancellationToken) -> anyhow::Result<()> {

@@ -31,6 +31,8 @@ struct Shared<K> {
     index: Index<K>,
     state: RwLock<State<K>>,
     listeners: Mutex<Vec<Listener<K>>>,
+    /// The namespaces in which an object has begun or ceased to be one that cannot be decoded.
+    unreadable_in: Mutex<Vec<Dirty<Box<str>>>>,
     listed: watch::Sender<bool>,
 }
 
@@ -84,6 +86,7 @@ impl<K: Kept> Watched<K> {
                 index,
                 state: RwLock::new(state),
                 listeners: Mutex::new(Vec::new()),
+                unreadable_in: Mutex::new(Vec::new()),
                 listed: watch::Sender::new(false),
             }),
         }
@@ -167,14 +170,17 @@ impl<K: Kept> Watched<K> {
         self.mark_changes(dirty, self.shared.index);
     }
 
+    /// From now on marks the namespace of each object that begins or ceases to be one that cannot be decoded. Nobody knows
+    /// which service such an object belongs to, so that each one of its namespace may be another one since.
+    pub fn mark_unreadable(&self, dirty: &Dirty<Box<str>>) {
+        let dirties = &self.shared.unreadable_in;
+        let mut dirties = dirties.lock().unwrap_or_else(PoisonError::into_inner);
+        dirties.push(dirty.clone());
+    }
+
     /// Returns true if an object stands there that cannot be decoded as it is now: what is known of it is of before, or nothing.
     pub fn is_unreadable(&self, namespace: &str, name: &str) -> bool {
         self.read().unreadable.has(&(namespace.into(), name.into()))
-    }
-
-    /// The objects that cannot be decoded, with what is wrong with them.
-    pub fn unreadable(&self) -> Vec<(ObjectKey, Box<str>)> {
-        self.read().unreadable.all()
     }
 
     /// Those of them of which nothing is known from before.
@@ -231,13 +237,28 @@ impl<K: Kept> Watched<K> {
     }
 
     fn note(&self, unreadable: &Unreadable) -> bool {
-        let (head, mut state) = (unreadable.head(), self.write());
-        state.saw(&head);
-        let begun = state.begun;
-        if let Some(found) = state.objects.get_mut(&head.key()) {
-            found.listing = begun; // it is there, whatever it says
-        }
-        state.unreadable.note(head.key(), unreadable.problem(), begun)
+        let head = unreadable.head();
+        let key = head.key();
+        let (gone, began, is_news) = {
+            let mut state = self.write();
+            state.saw(&head);
+            let begun = state.begun;
+            // It is there, whatever it says; one of another uid took the place of the one that is known.
+            let another = match state.objects.get_mut(&key) {
+                Some(found) if found.object.head().uid == head.uid => {
+                    found.listing = begun;
+                    false
+                }
+                found => found.is_some(),
+            };
+            let gone = another.then(|| state.take(self.shared.index, &key)).flatten();
+            let began = !state.unreadable.has(&key);
+            let is_news = state.unreadable.note(key.clone(), unreadable.problem(), begun);
+            (gone, began, is_news)
+        };
+        self.tell_unreadable((began || gone.is_some()).then_some(&key));
+        self.tell(gone);
+        is_news
     }
 
     /// Says that a write begins, before it is sent.
@@ -266,16 +287,17 @@ impl<K: Kept> Watched<K> {
     /// Takes a newer state of an object, if `when` holds of the store, and tells of the old and the new one.
     fn put(&self, object: K, when: impl FnOnce(&State<K>) -> bool) {
         let object = Arc::new(object);
-        let old = {
+        let (old, readable) = {
             let mut state = self.write();
             let found = state.objects.get(&object.head().key());
             let outdated = found.is_some_and(|found| is_older(&*object, &*found.object));
             if outdated || !when(&state) {
                 return;
             }
-            state.unreadable.forget(&object.head().key());
-            state.insert(self.shared.index, object.clone())
+            let readable = state.unreadable.forget(&object.head().key());
+            (state.insert(self.shared.index, object.clone()), readable)
         };
+        self.tell_unreadable(readable.then(|| object.head().key()).as_ref());
         self.tell(old.into_iter().chain([object]));
     }
 
@@ -283,62 +305,80 @@ impl<K: Kept> Watched<K> {
     /// for the cluster may be one of an older backup; but not against what was seen since it began.
     fn list(&self, object: K) {
         let object = Arc::new(object);
-        let old = {
+        let (old, news, readable) = {
             let mut state = self.write();
             if !state.listing {
                 return;
             }
             state.saw(object.head());
-            state.unreadable.forget(&object.head().key());
+            let readable = state.unreadable.forget(&object.head().key());
             let begun = state.begun;
-            if let Some(found) = state.objects.get_mut(&object.head().key()) {
+            let found = state.objects.get_mut(&object.head().key());
+            let known = found.filter(|found| {
                 let same = found.object.head().is_same_state(object.head());
-                if same || (found.listing == begun && is_older(&*object, &*found.object)) {
-                    found.listing = begun;
-                    return;
-                }
+                same || (found.listing == begun && is_older(&*object, &*found.object))
+            });
+            if let Some(known) = known {
+                known.listing = begun;
+                (None, None, readable)
+            } else {
+                let old = state.insert(self.shared.index, object.clone());
+                (old, Some(object.clone()), readable)
             }
-            state.insert(self.shared.index, object.clone())
         };
-        self.tell(old.into_iter().chain([object]));
+        self.tell_unreadable(readable.then(|| object.head().key()).as_ref());
+        self.tell(old.into_iter().chain(news));
     }
 
     /// Removes the object of this uid, and no later one of its name, and tells of it.
     fn remove(&self, key: &ObjectKey, uid: &str) {
-        let old = {
+        let (old, unreadable) = {
             let mut state = self.write();
-            state.unreadable.forget(key);
-            if state
-                .objects
-                .get(key)
-                .is_none_or(|found| *found.object.head().uid != *uid)
-            {
-                return;
-            }
-            state.take(self.shared.index, key)
+            let unreadable = state.unreadable.forget(key);
+            let found = state.objects.get(key);
+            let is_it = found.is_some_and(|found| *found.object.head().uid == *uid);
+            let old = is_it.then(|| state.take(self.shared.index, key)).flatten();
+            (old, unreadable)
         };
+        self.tell_unreadable(unreadable.then_some(key));
         self.tell(old);
     }
 
     /// The listing is complete: what it has not shown is gone.
     fn listed_all(&self) {
-        let gone: Vec<Arc<K>> = {
+        let (gone, unreadable): (Vec<Arc<K>>, Vec<ObjectKey>) = {
             let mut state = self.write();
             if !std::mem::take(&mut state.listing) {
                 return;
             }
             state.listings += 1;
             let begun = state.begun;
-            state.unreadable.listed_all(begun);
+            let unreadable = state.unreadable.listed_all(begun);
             let gone = state.objects.iter().filter(|(_, stored)| stored.listing != begun);
             let gone: Vec<ObjectKey> = gone.map(|(key, _)| key.clone()).collect();
             let index = self.shared.index;
-            gone.iter().filter_map(|key| state.take(index, key)).collect()
+            let gone = gone.iter().filter_map(|key| state.take(index, key)).collect();
+            (gone, unreadable)
         };
         self.shared
             .listed
             .send_if_modified(|listed| !std::mem::replace(listed, true));
+        self.tell_unreadable(&unreadable);
         self.tell(gone);
+    }
+
+    /// Marks the namespaces of objects that began or ceased to be ones that cannot be decoded.
+    fn tell_unreadable<'a>(&self, keys: impl IntoIterator<Item = &'a ObjectKey>) {
+        let namespaces: BTreeSet<Box<str>> =
+            keys.into_iter().map(|(namespace, _)| namespace.clone()).collect();
+        if namespaces.is_empty() {
+            return;
+        }
+        let dirties = &self.shared.unreadable_in;
+        let dirties = dirties.lock().unwrap_or_else(PoisonError::into_inner);
+        dirties
+            .iter()
+            .for_each(|dirty| dirty.mark(namespaces.iter().cloned()));
     }
 
     fn tell(&self, objects: impl IntoIterator<Item = Arc<K>>) {
@@ -410,161 +450,4 @@ fn is_older<K: Kept>(object: &K, than: &K) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
-    use k8s_openapi::api::core::v1::ConfigMap;
-    use kube::api::ObjectMeta;
-
-    use super::*;
-    use crate::watch::Whole;
-
-    fn object(name: &str, version: u64) -> ConfigMap {
-        ConfigMap {
-            metadata: ObjectMeta {
-                namespace: Some("shop".into()),
-                name: Some(name.into()),
-                uid: Some("u".into()),
-                resource_version: Some(version.to_string()),
-                ..ObjectMeta::default()
-            },
-            ..ConfigMap::default()
-        }
-    }
-
-    type Store = Watched<Whole<ConfigMap>>;
-
-    fn store() -> Store {
-        Watched::new(|object| object.head().service())
-    }
-
-    fn names(store: &Store) -> Vec<String> {
-        store
-            .all()
-            .iter()
-            .map(|object| object.head().name.to_string())
-            .collect()
-    }
-
-    fn version(store: &Store, name: &str) -> u64 {
-        store.get("shop", name).unwrap().head().version
-    }
-
-    fn list(store: &Store, names: &[&str]) {
-        store.handle(Event::Init);
-        names
-            .iter()
-            .for_each(|name| store.handle(Event::InitApply(object(name, 1))));
-        store.handle(Event::InitDone);
-    }
-
-    #[test]
-    fn a_double_init_keeps_the_last_completed_set_until_it_is_done() {
-        let store = store();
-        assert!(!store.is_listed());
-        list(&store, &["a", "b"]);
-        store.handle(Event::Init);
-        store.handle(Event::InitApply(object("c", 1)));
-        store.handle(Event::Init);
-        assert_eq!(
-            names(&store),
-            ["a", "b", "c"],
-            "what comes is there at once, and nothing goes"
-        );
-        store.handle(Event::InitApply(object("b", 1)));
-        store.handle(Event::InitDone);
-        assert_eq!(names(&store), ["b"]);
-        assert!(store.is_listed());
-        assert_eq!(store.services().len(), 1);
-    }
-
-    #[tokio::test]
-    async fn a_relist_tells_of_what_changed_and_what_went_only() {
-        let (store, dirty) = (store(), Dirty::default());
-        list(&store, &["a", "b", "c"]);
-        store.mark_changes(&dirty, |object| Some(object.head().name.to_string()));
-        store.handle(Event::Init);
-        store.handle(Event::InitApply(object("a", 1)));
-        store.handle(Event::InitApply(object("b", 2)));
-        store.handle(Event::InitDone);
-        let told: Vec<_> = dirty.taken().await.into_iter().collect();
-        assert_eq!(told, ["b", "c"]);
-    }
-
-    #[test]
-    fn an_answer_to_a_write_is_not_undone_by_an_older_event() {
-        let store = store();
-        list(&store, &["a"]);
-        store.written(store.begin_write(), object("a", 5));
-        store.handle(Event::Apply(object("a", 3)));
-        assert_eq!(version(&store, "a"), 5);
-        store.handle(Event::Apply(object("a", 6)));
-        assert_eq!(version(&store, "a"), 6);
-    }
-
-    #[test]
-    fn a_relist_is_believed_but_not_against_what_came_since_it_began() {
-        let store = store();
-        store.handle(Event::Init);
-        store.handle(Event::InitApply(object("a", 9)));
-        store.handle(Event::InitApply(object("b", 9)));
-        store.handle(Event::InitDone);
-        store.handle(Event::Init);
-        store.written(store.begin_write(), object("b", 12));
-        store.written(store.begin_write(), object("c", 13));
-        store.handle(Event::InitApply(object("a", 4)));
-        store.handle(Event::InitApply(object("b", 11)));
-        store.handle(Event::InitDone);
-        assert_eq!(
-            version(&store, "a"),
-            4,
-            "the cluster may be one of an older backup"
-        );
-        assert_eq!(version(&store, "b"), 12);
-        assert_eq!(
-            names(&store),
-            ["a", "b", "c"],
-            "the watch will tell if c is gone again"
-        );
-    }
-
-    #[test]
-    fn a_relist_holds_no_object_twice() {
-        let store = store();
-        list(&store, &["a", "b"]);
-        let before = Arc::downgrade(&store.get("shop", "a").unwrap());
-        store.handle(Event::Init);
-        store.handle(Event::InitApply(object("a", 2)));
-        assert!(
-            before.upgrade().is_none(),
-            "the old state is gone with the new one"
-        );
-        assert_eq!(names(&store), ["a", "b"]);
-    }
-
-    #[test]
-    fn a_late_answer_does_not_bring_back_what_is_gone() {
-        let store = store();
-        list(&store, &["a"]);
-        let ticket = store.begin_write();
-        store.handle(Event::Apply(object("a", 5)));
-        store.handle(Event::Delete(object("a", 6)));
-        store.written(ticket, object("a", 5));
-        assert!(names(&store).is_empty(), "the watch has told of its end");
-        let ticket = store.begin_write();
-        list(&store, &[]);
-        store.written(ticket, object("b", 9));
-        assert!(names(&store).is_empty(), "it was not among what was listed since");
-        store.written(store.begin_write(), object("b", 9));
-        assert_eq!(names(&store), ["b"]);
-    }
-
-    #[test]
-    fn a_kind_that_cannot_be_listed_any_more_is_unknown_and_not_empty() {
-        let store = store();
-        list(&store, &["a"]);
-        store.unlisted();
-        assert!(!store.is_listed());
-        assert_eq!(names(&store), ["a"]);
-        list(&store, &[]);
-        assert!(store.is_listed() && names(&store).is_empty());
-    }
-}
+mod tests;

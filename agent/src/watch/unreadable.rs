@@ -27,14 +27,15 @@ impl UnreadableObjects {
         before.is_none_or(|before| *before.problem != *problem)
     }
 
-    /// It can be decoded, or is gone.
-    pub(super) fn forget(&mut self, key: &ObjectKey) {
-        self.0.remove(key);
+    /// Takes note that an object can be decoded, or is gone; true when it was among them.
+    pub(super) fn forget(&mut self, key: &ObjectKey) -> bool {
+        self.0.remove(key).is_some()
     }
 
-    /// A listing ended: those that it has not shown are gone.
-    pub(super) fn listed_all(&mut self, listing: u64) {
-        self.0.retain(|_, noted| noted.listing == listing);
+    /// Forgets, at the end of a listing, those that it has not shown: they are gone.
+    pub(super) fn listed_all(&mut self, listing: u64) -> Vec<ObjectKey> {
+        let gone = self.0.extract_if(.., |_, noted| noted.listing != listing);
+        gone.map(|(key, _)| key).collect()
     }
 
     pub(super) fn has(&self, key: &ObjectKey) -> bool {
@@ -47,12 +48,5 @@ impl UnreadableObjects {
 
     pub(super) fn len(&self) -> usize {
         self.0.len()
-    }
-
-    /// Their names with their faults, in the order of the names.
-    pub(super) fn all(&self) -> Vec<(ObjectKey, Box<str>)> {
-        let all = self.0.iter();
-        all.map(|(key, noted)| (key.clone(), noted.problem.clone()))
-            .collect()
     }
 }

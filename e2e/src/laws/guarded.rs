@@ -81,11 +81,13 @@ pub enum Law {
     /// Nothing is removed by the Lease of a source that did not stand still for a whole time in the eyes of the one who
     /// removes it, nor under retain: requests that removed something so.
     Still,
+    /// Another agent leads after its leader is gone, however slow the API server is: leaders that went.
+    Led,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -121,6 +123,7 @@ impl Law {
         Self::Holders,
         Self::Replaced,
         Self::Still,
+        Self::Led,
     ];
 
     /// Its name, with which every failure begins.
@@ -161,6 +164,7 @@ impl Law {
             Self::Holders => "one id, one holder",
             Self::Replaced => "nothing of a replaced leader takes effect over a newer one's",
             Self::Still => "only a Lease that stood still lets go",
+            Self::Led => "a slow API server has a leader",
         }
     }
 
@@ -181,6 +185,7 @@ impl Law {
             Self::Holders => "strangers",
             Self::Replaced => "late writes",
             Self::Still => "removals",
+            Self::Led => "leaders that went",
             Self::Keys => "admissions",
             Self::Renewals => "keys",
             Self::Epochs => "welcomes",

@@ -221,6 +221,7 @@ fn options(setup: &Setup, hub: &HubProcess, cluster: &SimCluster) -> anyhow::Res
         deny: NamespaceDenyList::default(),
         all_namespaces: false,
         imports: Default::default(),
+        withdrawals: Default::default(),
         renewing: None,
         source_leases: Default::default(),
         node_tolerance: agent::health::nodes::TOLERANCE_DEFAULT,

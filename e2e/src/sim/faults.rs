@@ -27,6 +27,8 @@ pub enum Fault {
     NoSpace,
     /// A request of this verb is answered by 500, and nothing was done.
     VerbFails(&'static str),
+    /// A request of this verb is answered by 503, and nothing was done.
+    Unavailable(&'static str),
     /// The answer comes late.
     Slow {
         /// By how much.
@@ -42,7 +44,7 @@ impl Fault {
         match self {
             Self::Conflict | Self::AnswerLost => write,
             Self::NoSpace => write && verb != "delete",
-            Self::VerbFails(failing) => verb == *failing,
+            Self::VerbFails(failing) | Self::Unavailable(failing) => verb == *failing,
             Self::Gone => matches!(verb, "list" | "watch"),
             Self::DropWatch => verb == "open watch",
             Self::SkipBookmark => verb == "bookmark",
@@ -78,6 +80,11 @@ impl Fault {
                 500,
                 "InternalError",
                 "injected fault: internal error",
+            )),
+            Self::Unavailable(_) => Some(Refusal::new(
+                503,
+                "ServiceUnavailable",
+                "injected fault: the server is currently unable to handle the request",
             )),
             _ => None,
         }

@@ -110,9 +110,10 @@ impl Cluster {
                 list::list(&self.store, target, form)
             };
         }
-        if !target.text("dryRun").is_empty() {
+        let dry_run = !target.text("dryRun").is_empty();
+        if dry_run && *request.method() == Method::DELETE {
             return Err(Refusal::bad_request(
-                "the simulated API server has no dryRun: send the request without it",
+                "the simulated API server has no dryRun of deletions: send the request without it",
             ));
         }
         let mut body = media::body(request, &target.kind)?;
@@ -130,7 +131,12 @@ impl Cluster {
             }
         };
         convert_event(&mut body, &target.kind.group, true);
-        let (created, object) = self.write(request, &target, how, body)?;
+        let before = dry_run.then(|| self.store.clone());
+        let written = self.write(request, &target, how, body);
+        if let Some(before) = before {
+            self.store = before;
+        }
+        let (created, object) = written?;
         Ok(Answer::Whole {
             code: if created { 201 } else { 200 },
             body: self.shown(&target, &object, form),

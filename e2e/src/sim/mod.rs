@@ -18,7 +18,7 @@
 //!
 //! Reviews of access are answered by the roles that `grant` names, and no request is refused because of them.
 //!
-//! Not simulated: JSON patch, RBAC otherwise, admission, CEL, dryRun, deletecollection.
+//! Not simulated: JSON patch, RBAC otherwise, admission, CEL, dryRun of deletions, deletecollection.
 
 mod age;
 mod answer;
@@ -337,6 +337,24 @@ impl SimCluster {
             written
                 .map(|(_, object)| Value::clone(&object))
                 .map_err(|refusal| anyhow::anyhow!("{}", refusal.body()))
+        })
+    }
+
+    /// Puts a value into a field of an object that stands, without any validation: so it is stored where an older version of
+    /// its definition took it. Null removes the field. Returns the value before, or `None` where there is no such object.
+    pub fn spoil(&self, kind: &str, at: (&str, &str), field: &str, value: Value) -> Option<Value> {
+        self.change(|cluster| {
+            let key = cluster.store.kinds.named(kind)?.key().to_owned();
+            let mut object = Value::clone(&*cluster.store.get(&key, at.0, at.1)?);
+            let fields = object.as_object_mut()?;
+            let before = if value.is_null() {
+                fields.remove(field)
+            } else {
+                fields.insert(field.to_owned(), value)
+            };
+            let place = (key, at.0.to_owned(), at.1.to_owned());
+            cluster.store.commit(place, Some(object));
+            Some(before.unwrap_or_default())
         })
     }
 

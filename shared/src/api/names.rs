@@ -98,6 +98,9 @@ pub const ANNOTATION_EPOCH: &str = "tributary.dev/epoch";
 /// On the agent's Lease: the fingerprint of the key under which the cluster's membership has ended; absent while it is a
 /// member, or never was.
 pub const ANNOTATION_ENDED_KEY: &str = "tributary.dev/membership-ended";
+/// On the agent's Lease, by an operator: the imports on hold that a hub took away may go. The agent takes it off once it has
+/// heeded it.
+pub const ANNOTATION_ACCEPT_WITHDRAWALS: &str = "tributary.dev/accept-withdrawals";
 /// On the agent's Lease: `true` says that its holder gives it back at a clean end. Holders of the first release never did,
 /// and took it from anybody: theirs bars nobody.
 pub const ANNOTATION_GIVEN_BACK: &str = "tributary.dev/given-back";

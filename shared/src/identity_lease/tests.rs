@@ -9,9 +9,12 @@ use serde_json::{Value, json};
 use super::*;
 use crate::api::names::{AGENT_MANAGER, HUB_MANAGER};
 
-/// Requests that an API server was asked, and one Lease that it holds.
+/// Requests that an API server was asked, one Lease that it holds, and how many deletions meet another version of it.
 #[derive(Clone, Default)]
-struct Server(Arc<Mutex<(Vec<String>, Option<Value>)>>);
+struct Server(Arc<Mutex<Held>>);
+
+/// Requests, the Lease, and deletions that are yet to meet another version.
+type Held = (Vec<String>, Option<Value>, u32);
 
 impl Server {
     fn client(&self) -> Client {
@@ -41,6 +44,12 @@ impl Server {
                 )
             }
             Method::GET => state.1.clone().map_or((404, not_found), |lease| (200, lease)),
+            Method::DELETE if state.2 > 0 => {
+                state.2 -= 1;
+                let conflict = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "",
+                    "reason": "Conflict", "code": 409});
+                (409, conflict)
+            }
             Method::DELETE => (200, state.1.take().unwrap_or_default()),
             _ => {
                 let mut lease: Value = serde_json::from_slice(body).expect("a Lease");
@@ -132,6 +141,30 @@ async fn a_clean_end_takes_it_away() {
         server.asked().contains(&format!("DELETE {name}")),
         "it is given up"
     );
+}
+
+/// A proof that this process can write may ask for a renewal of the same Lease at any moment.
+#[tokio::test]
+async fn nobody_makes_it_again_that_was_given_up() {
+    let server = Server::default();
+    let mut replica = replica(&server, "node-1");
+    replica.turn().await.expect("answered");
+    let own = replica.own();
+    own.give_up().await.expect("answered");
+    assert!(own.proven_since(Duration::from_secs(1)).await.is_err());
+    assert!(own.renew().await.is_err());
+    assert!(server.0.lock().expect("one at a time").1.is_none(), "it is gone");
+}
+
+/// A renewal whose answer nobody waited for lands between the look and the deletion.
+#[tokio::test]
+async fn a_renewal_that_lands_late_does_not_save_it() {
+    let server = Server::default();
+    let mut replica = replica(&server, "node-1");
+    replica.turn().await.expect("answered");
+    server.0.lock().expect("one at a time").2 = 1;
+    replica.own().give_up().await.expect("answered");
+    assert!(server.0.lock().expect("one at a time").1.is_none(), "it is gone");
 }
 
 /// Hours of a process that looks at what another one left, by a clock that the test moves.

@@ -266,6 +266,12 @@ pub fn kubectl_restart_coredns(namespace: &str, deployment: &str) -> String {
     format!("kubectl -n {namespace} rollout restart deployment {deployment}")
 }
 
+/// Confirms, with an annotation on the agent's Lease in this namespace, that imports on hold may go.
+pub fn kubectl_accept_withdrawals(namespace: &str, lease: &str, annotation: &str) -> String {
+    let namespace = quoted(namespace);
+    format!("kubectl annotate lease {lease} --namespace {namespace} --overwrite {annotation}=true")
+}
+
 /// Verifies the log below a hub's data directory.
 pub fn log_verify(data: &str) -> String {
     format!("tributary-hub log verify --data {}", quoted(data))

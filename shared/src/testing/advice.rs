@@ -60,6 +60,7 @@ pub fn advised() -> Vec<String> {
             ("--configmap", "c"),
         ]),
         advice::kubectl_coredns_rights(),
+        advice::kubectl_accept_withdrawals("tributary-agent", "tributary-agent", "example.org/a"),
         advice::kubectl_restart_coredns("kube-system", "coredns"),
         advice::log_verify("DIR"),
         advice::log_compact("a directory"),

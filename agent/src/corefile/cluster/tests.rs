@@ -279,6 +279,37 @@ async fn beside_a_corefile_that_is_put_back_a_server_block_is_written() {
     assert_eq!(server.corefile(), corefile);
 }
 
+/// It was added before the provider's label was there, or before this command knew of the place beside it.
+#[tokio::test]
+async fn what_was_added_in_both_places_is_removed_from_both() {
+    let corefile = format!("{COREFILE}import custom/*.server\n");
+    for label in [
+        ("addonmanager.kubernetes.io/mode", "Reconcile"),
+        ("k8s-app", "kube-dns"),
+    ] {
+        let server = Server::kept(&corefile, ("k8s-app", "kube-dns"));
+        server.run("add --apply").await.expect("done");
+        let kept = Server::kept(
+            &server.corefile(),
+            ("addonmanager.kubernetes.io/mode", "Reconcile"),
+        );
+        kept.run("add --apply").await.expect("done");
+        if let Some(map) = &mut *kept.map.lock().expect("not poisoned") {
+            map["metadata"]["labels"] = json!({label.0: label.1});
+        }
+        let told = kept.run("remove").await.expect("decided");
+        assert!(kept.patches().is_empty(), "a dry run: {told}");
+        let told = kept.run("remove --apply").await.expect("done");
+        assert!(
+            told.contains("was removed") && told.contains("coredns-custom"),
+            "{told}"
+        );
+        assert_eq!(kept.corefile(), corefile);
+        let left = kept.beside.lock().expect("not poisoned").clone();
+        assert_eq!(left, Some(Value::Null), "our key goes");
+    }
+}
+
 /// Without an import there is no other place: who edits it is warned, and what was added before can be removed.
 #[tokio::test]
 async fn an_edit_that_is_put_back_is_warned_of() {

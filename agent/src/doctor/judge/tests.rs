@@ -211,3 +211,19 @@ fn imports_that_are_not_ready_are_named_and_those_without_ports_are_not() {
     );
     assert!(what.contains("shop/s5") && !what.contains("shop/s6"), "{what}");
 }
+
+#[test]
+fn imports_on_hold_are_a_fault_of_their_own_with_the_command_that_lets_them_go() {
+    let one = |number: usize, reason: &str| NotReady {
+        import: format!("shop/s{number}"),
+        reason: reason.to_owned(),
+        message: String::new(),
+    };
+    assert_eq!(REASON_WITHDRAWAL_HELD, crate::plan::REASON_WITHDRAWAL_HELD);
+    let held = Ok((0..6).map(|number| one(number, REASON_WITHDRAWAL_HELD)).collect());
+    assert!(!imports(&held).is_fault());
+    let (what, fix) = words(&withdrawals(&held, "tributary-agent"));
+    assert!(what.ends_with("shop/s0 and 5 more are on hold"), "{what}");
+    assert!(fix.contains("tributary.dev/accept-withdrawals=true"), "{fix}");
+    assert!(!withdrawals(&Ok(vec![one(0, "Pending")]), "x").is_fault());
+}

@@ -157,6 +157,46 @@ fn a_slow_api_server_does_not_keep_a_dead_holder_in_office() {
     }
 }
 
+/// Every other answer comes late, so that none follows a late one.
+#[test]
+fn an_api_server_that_is_slow_every_other_time_does_not_keep_a_dead_holder_in_office() {
+    for (first, second) in [(100, 4_000), (4_000, 100), (1_000, 3_100), (2_900, 9_000)] {
+        let mut candidate = Candidate::new("pod-b");
+        let short = Record {
+            duration: DURATION,
+            ..held("pod-a", 1)
+        };
+        let mut now = SECOND;
+        let took = [first, second].into_iter().cycle().take(10).find_map(|millis| {
+            let asked = now;
+            now += Duration::from_millis(millis);
+            let verdict = candidate.look(Some(short.clone()), asked, now);
+            now += RETRY_PERIOD;
+            matches!(verdict, Verdict::Take { .. }).then_some(now)
+        });
+        assert!(took.is_some(), "{first} ms and {second} ms for an answer");
+    }
+}
+
+/// Each renewal that is seen gives the holder its time again.
+#[test]
+fn a_holder_that_renews_may_come_back_after_each_late_answer() {
+    let short = |renewed| Record {
+        duration: DURATION,
+        ..held("pod-a", renewed)
+    };
+    let mut candidate = Candidate::new("pod-b");
+    look(&mut candidate, Some(short(1)), SECOND);
+    let late = candidate.look(Some(short(1)), 2 * SECOND, 31 * SECOND);
+    assert_eq!(late, wait("pod-a", 2));
+    assert_eq!(
+        look(&mut candidate, Some(short(2)), 32 * SECOND),
+        wait("pod-a", 6)
+    );
+    let late = candidate.look(Some(short(2)), 33 * SECOND, 61 * SECOND);
+    assert_eq!(late, wait("pod-a", 2));
+}
+
 /// The API server stood still and goes on: the holder's renewal was under way as the candidate's look was.
 #[test]
 fn one_whose_look_was_answered_late_once_lets_the_holder_come_back_first() {

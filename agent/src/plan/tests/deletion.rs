@@ -3,7 +3,7 @@
 use shared::model::sync::{DesiredKey, SourceState};
 
 use super::*;
-use crate::plan::content::SliceContent;
+use crate::plan::{REASON_WITHDRAWAL_HELD, content::SliceContent, end, progress::End, withdraws};
 
 /// Everything that a plan takes away from a service: deletions and lost ports, clusters, types, IPs.
 #[track_caller]
@@ -499,4 +499,33 @@ fn what_may_not_become_of_another_type_yet_gains_who_exports_now() {
         "{:?}",
         model.slices()
     );
+}
+
+/// The hub takes away too much at once: what came from others stays, and says why; what is desired again is as before.
+#[test]
+fn an_import_on_hold_stays_and_says_so() {
+    let mut model = Model::settled(&east_and_west());
+    let sources = [source(OWN, true), source("east", true), source("west", true)];
+    let gone = told(&sources, vec![]);
+    assert!(withdraws(&gone, &model.view, &key()));
+    let before = model.slices();
+    model.view.withdrawal_held = true;
+    model.settle(&gone);
+    assert_eq!(words(&model.done), ["import status"]);
+    assert_eq!(model.slices(), before);
+    let ready = model.import().status.ready.clone().expect("a condition");
+    assert_eq!(&*ready.reason, REASON_WITHDRAWAL_HELD);
+    assert_eq!(end(&gone, &model.view, &key(), &Plan::default()), End::Open);
+    model.view.withdrawal_held = false;
+    model.settle(&gone);
+    assert!(
+        words(&model.done).contains(&"delete import"),
+        "{:?}",
+        words(&model.done)
+    );
+
+    let mut back = Model::settled(&east_and_west());
+    back.view.withdrawal_held = true;
+    back.settle(&east_and_west());
+    assert!(back.done.is_empty(), "only a removal is held");
 }

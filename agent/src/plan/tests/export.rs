@@ -191,7 +191,7 @@ fn an_invalid_export_is_neither_ready_nor_in_conflict() {
 }
 
 #[test]
-fn conflicts_are_joined_in_one_order_and_told_once() {
+fn conflicts_are_joined_in_one_order_and_told_once_by_an_event_of_one_reason() {
     let conflict = |reason, message: &str| Conflict {
         reason,
         message: message.into(),
@@ -208,6 +208,11 @@ fn conflicts_are_joined_in_one_order_and_told_once() {
     let found = found(&model, ConditionType::Conflict).unwrap();
     assert_eq!(&*found.reason, "PortConflict,TypeConflict");
     assert_eq!(&*found.message, "ports differ. types differ.");
+    let message = "PortConflict, TypeConflict: ports differ. types differ.";
+    assert_eq!(
+        event_words(&model),
+        [("PortConflict".to_owned(), message.to_owned())]
+    );
     model.done.clear();
     model.settle(&desired);
     assert!(model.done.is_empty());
@@ -228,26 +233,6 @@ fn event_words(model: &Model) -> Vec<(String, String)> {
         _ => None,
     });
     events.collect()
-}
-
-#[test]
-fn an_event_has_one_reason_and_names_the_others_in_its_message() {
-    let conflict = |reason, message: &str| Conflict {
-        reason,
-        message: message.into(),
-    };
-    let mut judgement = status("export-1", 1);
-    judgement.conflicts = vec![
-        conflict(ConflictReason::Type, "types differ."),
-        conflict(ConflictReason::Port, "ports differ."),
-    ];
-    let mut model = exporting();
-    model.settle(&judged(judgement));
-    let message = "PortConflict, TypeConflict: ports differ. types differ.";
-    assert_eq!(
-        event_words(&model),
-        [("PortConflict".to_owned(), message.to_owned())]
-    );
 }
 
 /// A valid export says which of its labels stay behind, once, and nothing else changes.

@@ -168,3 +168,36 @@ fn imports_beyond_the_bound_are_not_taken_and_cost_nothing_that_stands() {
     model.settle(&desired);
     assert!(model.view.import.ours().is_none(), "it is not exported any more");
 }
+
+/// The bound is this cluster's own: a hub may be another program than the one that bounds what members state.
+#[test]
+fn labels_and_annotations_that_no_export_can_have_are_left_out() {
+    let mut import = import(&[http()], &["east"]);
+    let large = "x".repeat(30_000);
+    for key in ["a", "b", "c"] {
+        import.annotations.insert(key.into(), large.as_str().into());
+    }
+    import
+        .labels
+        .insert("kubernetes.io/hostname".into(), "forged".into());
+    import.labels.insert("tier".into(), "not a value!".into());
+    import.labels.insert("team".into(), "shop".into());
+    let mut desired = Desired::default();
+    desired.interest(&interest(1, &["shop"]));
+    snapshot(
+        &mut desired,
+        1,
+        &[source("east", true)],
+        vec![DesiredChange::Import(Arc::new(import))],
+    );
+    let model = Model::settled(&desired);
+    let content = &model.import().content;
+    let keys = |metadata: &Metadata| metadata.keys().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(keys(&content.labels), ["team"]);
+    assert_eq!(keys(&content.annotations), ["a"], "32 KiB together");
+    let complaints = desired.take_news().complaints;
+    assert!(
+        complaints.iter().any(|told| told.contains("shop/cart")),
+        "{complaints:?}"
+    );
+}

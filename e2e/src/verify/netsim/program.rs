@@ -165,6 +165,7 @@ async fn agent(machine: &AgentMachine, shutdown: Shutdown) -> anyhow::Result<()>
         deny: NamespaceDenyList::default(),
         all_namespaces: false,
         imports: Default::default(),
+        withdrawals: Default::default(),
         renewing: None,
         source_leases: machine.source_leases,
         node_tolerance: agent::health::nodes::TOLERANCE_DEFAULT,

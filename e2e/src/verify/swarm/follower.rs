@@ -1,7 +1,7 @@
 //! One watch of one kind, by hand: lists, follows, lists again, as a client of the API server does it.
 //! What the store makes of it is the agent's own code. Listings may be cut off, as connections are.
 
-use agent::watch::{Kept, Watched, means_not_served, show};
+use agent::watch::{Guarded, Kept, Read, Watched, means_not_served, show};
 use bytes::Bytes;
 use http::Request;
 use kube::{Resource, runtime::watcher::Event};
@@ -72,7 +72,7 @@ impl<K: Kept> Follower<K> {
         let items = listing.items();
         let shown = if cut { items.len() / 2 } else { items.len() };
         for item in items.take(shown) {
-            show(&self.store, Event::InitApply(typed(item)));
+            self.store.handle_read(Event::InitApply(read(item)));
         }
         if cut {
             return Followed::CutOff;
@@ -108,8 +108,12 @@ impl<K: Kept> Follower<K> {
         }
         self.revision = revision(&object["metadata"]).or(self.revision);
         match kind.as_str() {
-            Some("ADDED" | "MODIFIED") => show(&self.store, Event::Apply(typed(object))),
-            Some("DELETED") => show(&self.store, Event::Delete(typed(object))),
+            Some("ADDED" | "MODIFIED") => {
+                self.store.handle_read(Event::Apply(read(object)));
+            }
+            Some("DELETED") => {
+                self.store.handle_read(Event::Delete(read(object)));
+            }
             _ => {}
         }
     }
@@ -152,6 +156,14 @@ fn revision(metadata: &Value) -> Option<u64> {
     metadata["resourceVersion"].as_str()?.parse().ok()
 }
 
-fn typed<K: DeserializeOwned>(object: Value) -> K {
-    serde_json::from_value(object).expect("what the simulated API server holds has been validated")
+/// As the agent reads an object of a kind that has one that cannot be decoded.
+fn read<K: Resource + DeserializeOwned>(object: Value) -> Read<K> {
+    match K::deserialize(&object) {
+        Ok(read) => Ok(read),
+        Err(_) => {
+            serde_json::from_value::<Guarded<K>>(object)
+                .expect("an object has metadata")
+                .0
+        }
+    }
 }

@@ -110,6 +110,14 @@ pub enum RefusedWrites {
     Slices,
     /// All that change an object as a whole, as renewals of Leases do.
     Updates,
+    /// All applies, by 500.
+    Applies,
+    /// All applies, by 503.
+    Unavailable,
+    /// Deletions alone.
+    Deletions,
+    /// Of ServiceImports, all but deletions.
+    Imports,
 }
 
 /// How a leader goes.
@@ -162,6 +170,11 @@ pub enum What {
     Errors(usize, u8, u8),
     /// The API server refuses writes of some kind, until the next rest.
     RefuseWrites(usize, RefusedWrites),
+    /// Each request of a cluster's agents for their Lease is answered after so many milliseconds, and every other one after so
+    /// many, until the next rest.
+    Slow(usize, u16, u16),
+    /// Something stands in an export, or in one of its slices, that nobody can decode, until the next rest.
+    Spoil(usize, Named, u8),
     /// Listings are cut off for a while.
     CutListings(usize, u8),
     /// One part of the agents makes no progress, until another one does not or everything is mended.
@@ -293,6 +306,16 @@ pub(super) fn refused_writes(draw: &mut Draw) -> RefusedWrites {
         1 => RefusedWrites::Leases,
         2 => RefusedWrites::Slices,
         _ => RefusedWrites::Updates,
+    }
+}
+
+/// Draws the verb or kind that fails, of those that [`refused_writes`] does not draw.
+pub(super) fn refused_verb(draw: &mut Draw) -> RefusedWrites {
+    match draw.below(4) {
+        0 => RefusedWrites::Applies,
+        1 => RefusedWrites::Unavailable,
+        2 => RefusedWrites::Deletions,
+        _ => RefusedWrites::Imports,
     }
 }
 

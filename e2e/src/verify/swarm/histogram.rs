@@ -8,10 +8,14 @@ use crate::laws::{Guarded, Law, ManySeeds, Verdict};
 /// Everything that a swarm is expected to meet. A swarm of [`WHOLE_SWARM`] seeds in which one of these never
 /// happened has failed, for it proves less than it says.
 pub const EXPECTED: &[&str] = &[
+    "API server slow",
+    "API server slow every other time",
     "age of exports forged",
     "agent crashed",
     "agent doubled",
     "answer lost",
+    "applies refused",
+    "applies unavailable",
     "asked to report again",
     "back after a goodbye",
     "certificate asked for",
@@ -25,6 +29,7 @@ pub const EXPECTED: &[&str] = &[
     "crd removed",
     "cursor judged again",
     "cursor older than the log",
+    "deletions refused",
     "difference disturbed",
     "drift",
     "disk freed",
@@ -80,6 +85,7 @@ pub const EXPECTED: &[&str] = &[
     "namespace came",
     "namespace went",
     "newcomers claimed an epoch",
+    "object that cannot be decoded",
     "object wanted whole",
     "older age claimed",
     "part stalled",
@@ -119,6 +125,7 @@ pub const EXPECTED: &[&str] = &[
     "watch history lost",
     "withdrawn after self-preservation",
     "writes of Leases refused",
+    "writes of imports refused",
     "writes of slices refused",
     "writes refused",
 ];
@@ -138,7 +145,7 @@ const HAND_OVERS_MIN: u64 = 1_000;
 const HAND_OVER: &str = "leadership changed hands";
 
 /// The laws of the swarm.
-const LAWS: [Law; 34] = [
+const LAWS: [Law; 35] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -173,6 +180,7 @@ const LAWS: [Law; 34] = [
     Law::Holders,
     Law::Replaced,
     Law::Still,
+    Law::Led,
 ];
 
 /// Counts by kind.

@@ -15,6 +15,7 @@
 
 mod agent;
 mod draw;
+mod failing;
 mod follower;
 mod goodbye;
 pub mod happening;

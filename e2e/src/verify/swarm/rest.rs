@@ -125,8 +125,7 @@ impl World {
             self.come_home(index);
             self.install_crds(index);
             let site = &mut self.sites[index];
-            site.cluster.faults().clear();
-            (site.cuts, site.stalled) = (0, None);
+            site.heal();
             if std::mem::take(&mut site.expires) {
                 self.crash_agent(index);
             }

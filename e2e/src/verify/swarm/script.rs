@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     draw::Draw,
-    goodbye,
+    failing, goodbye,
     happening::{AgentPart, METADATA, Named, SHAPES, WATCHES, What, going, named, taken},
     hostilities, many_lost, story,
 };
@@ -32,6 +32,16 @@ const AWAY_DRAW: u64 = 0xa4a7;
 const REFUSED_PERCENT: u64 = 10;
 /// Keeps those draws apart from all others of a seed.
 const REFUSED_DRAW: u64 = 0x4ef0;
+/// Percent of worlds in which an API server refuses one verb, or writes of one kind, for as long.
+const VERB_PERCENT: u64 = 8;
+/// Percent of worlds in which an API server is slow while a leader goes.
+const SLOW_PERCENT: u64 = 10;
+/// Percent of worlds in which an object that cannot be decoded stands among good ones.
+const SPOILED_PERCENT: u64 = 8;
+/// Keeps those draws apart from all others of a seed.
+const VERB_DRAW: u64 = 0x7e4b;
+const SLOW_DRAW: u64 = 0x510e;
+const SPOILED_DRAW: u64 = 0xbad0;
 /// How often in a hundred worlds that export something a member takes back most of it: drawn apart, too.
 const HELD_PERCENT: u64 = 15;
 /// Keeps those draws apart from all others of a seed.
@@ -176,6 +186,17 @@ fn told_apart(steps: &mut Vec<Step>, seed: u64, clusters: usize, exported: &[(us
     insert(steps, apart(REFUSED_DRAW), REFUSED_PERCENT, |draw| {
         let site = draw.index(clusters);
         story::writes_refused(draw, site)
+    });
+    insert(steps, apart(VERB_DRAW), VERB_PERCENT, |draw| {
+        let site = draw.index(clusters);
+        failing::verb_refused(draw, site, clusters, exported)
+    });
+    insert(steps, apart(SLOW_DRAW), SLOW_PERCENT, |draw| {
+        let site = draw.index(clusters);
+        failing::slow_api_server(draw, site)
+    });
+    insert(steps, apart(SPOILED_DRAW), SPOILED_PERCENT, |draw| {
+        failing::spoiled(draw, clusters, exported)
     });
     insert(steps, apart(HALF_AWAY_DRAW), HALF_AWAY_PERCENT, |draw| {
         many_lost::half_away(draw, clusters, exported)

@@ -24,6 +24,8 @@ use crate::{
 
 /// Of every endpoint: long, so that versions of a slice share more than a difference takes.
 const ZONE: &str = "a-zone-whose-name-is-the-same-in-all-versions-of-a-slice";
+/// The value of a field that nobody can decode.
+const SPOILED: &str = "spoiled";
 /// What every version of a slice has, if it has endpoints.
 const STANDING_ENDPOINTS: u8 = 6;
 /// The name of a Tributary label.
@@ -53,6 +55,12 @@ pub(super) struct Site {
     pub(super) lies: bool,
     /// Its agents let go what came from others while their hub is away.
     pub(super) expires: bool,
+    /// Milliseconds after which requests for the Lease are answered in turn, while its API server is slow.
+    pub(super) slow: Option<[u64; 2]>,
+    /// True while writes of Leases may be refused: then nobody need lead.
+    pub(super) refuses_writes: bool,
+    /// Parts of objects that cannot be decoded.
+    spoiled: Vec<Spoiled>,
     /// Its agents ended, and nobody starts one.
     pub(super) away: bool,
     /// Services of which people changed something since the last rest.
@@ -61,6 +69,15 @@ pub(super) struct Site {
     pub(super) disturbed: BTreeSet<ServiceKey>,
     /// Strangers' objects, as they were made.
     pub(super) strangers: BTreeMap<(String, ServiceKey), Value>,
+}
+
+/// An object of which a part cannot be decoded.
+struct Spoiled {
+    kind: &'static str,
+    service: ServiceKey,
+    name: String,
+    field: &'static str,
+    before: Value,
 }
 
 /// The key of a service of the script.
@@ -135,6 +152,9 @@ impl Site {
             renewable: false,
             lies: false,
             expires: false,
+            slow: None,
+            refuses_writes: false,
+            spoiled: Vec::new(),
             away: false,
             touched: BTreeSet::new(),
             disturbed: BTreeSet::new(),
@@ -469,9 +489,68 @@ impl Site {
             RefusedWrites::Leases => (Fault::NoSpace, "leases", "writes of Leases refused"),
             RefusedWrites::Slices => (Fault::NoSpace, "endpointslices", "writes of slices refused"),
             RefusedWrites::Updates => (Fault::VerbFails("update"), "", "updates refused"),
+            RefusedWrites::Applies => (Fault::VerbFails("patch"), "", "applies refused"),
+            RefusedWrites::Unavailable => (Fault::Unavailable("patch"), "", "applies unavailable"),
+            RefusedWrites::Deletions => (Fault::VerbFails("delete"), "", "deletions refused"),
+            RefusedWrites::Imports => (Fault::NoSpace, "serviceimports", "writes of imports refused"),
         };
+        self.refuses_writes = true;
         seen.count(word);
         self.cluster.faults().rate(fault, ALWAYS, kind);
+    }
+
+    /// Requests for the Lease are answered after seconds, until faults stop.
+    pub(super) fn slow_down(&mut self, other: u64, slow: u64, seen: &mut Histogram) {
+        seen.count(if other == slow {
+            "API server slow"
+        } else {
+            "API server slow every other time"
+        });
+        self.slow = Some([other, slow]);
+        self.agents
+            .iter_mut()
+            .for_each(|agent| agent.slow_down(self.slow));
+    }
+
+    /// Something stands in an export or in one of its slices that nobody can decode. It touches nothing: what is known of
+    /// it stays.
+    pub(super) fn spoil(&mut self, named: Named, which: u8, seen: &mut Histogram) {
+        let service = key(named);
+        let (kind, name, field) = match which {
+            0 => ("ServiceExport", service.name.to_string(), "spec"),
+            which => (
+                "EndpointSlice",
+                format!("{}-{}", service.name, which - 1),
+                "endpoints",
+            ),
+        };
+        let place = (&*service.namespace, &*name);
+        if let Some(before) = self.cluster.spoil(kind, place, field, json!(SPOILED)) {
+            seen.count("object that cannot be decoded");
+            self.spoiled.push(Spoiled {
+                kind,
+                service,
+                name,
+                field,
+                before,
+            });
+        }
+    }
+
+    /// Faults of its API server stop.
+    pub(super) fn heal(&mut self) {
+        self.cluster.faults().clear();
+        (self.cuts, self.stalled, self.slow, self.refuses_writes) = (0, None, None, false);
+        self.agents.iter_mut().for_each(|agent| agent.slow_down(None));
+        for spoiled in std::mem::take(&mut self.spoiled) {
+            let (namespace, name) = (&*spoiled.service.namespace, &*spoiled.name);
+            let stands = self.cluster.get(spoiled.kind, namespace, name);
+            // Somebody may have replaced it meanwhile.
+            if stands.is_some_and(|object| object[spoiled.field] == SPOILED) {
+                self.cluster
+                    .spoil(spoiled.kind, (namespace, name), spoiled.field, spoiled.before);
+            }
+        }
     }
 
     /// The next requests go wrong.

@@ -17,7 +17,7 @@ const LOST_ROUNDS: u8 = 40;
 /// Rounds in which the Lease of a source is made or renewed: 300 ms each.
 const LEASE_ROUNDS: u8 = 8;
 /// Rounds in which the Lease of a source expires that nobody renews, in every agent's eyes.
-const EXPIRY_ROUNDS: u8 = 60;
+pub(super) const EXPIRY_ROUNDS: u8 = 60;
 /// When a member leaves that is to, in milliseconds.
 const LEAVES_AFTER_MILLIS: u32 = 2_000;
 /// Rounds in which it does.

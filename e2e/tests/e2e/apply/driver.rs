@@ -13,6 +13,7 @@ use shared::{
         ChainHash, ClusterId, Cursor, Endpoint, EndpointPort, Epoch, ImportedSlice, ImportedSliceKey,
         IpFamily, Metadata, Protocol, Revision, ServiceImport, ServiceKey, ServicePolicies, ServicePort,
         ServiceType, SessionAffinity, SessionId, UnixMillis,
+        policy::Brake,
         sync::{
             DesiredChange, DesiredItem, Interest, Namespaces, PROTOCOL_VERSION, Source, SourceState, UpTo,
             Welcome,
@@ -162,6 +163,7 @@ impl Agent {
                 cluster: id("north"),
                 deny: NamespaceDenyList::default(),
                 permit: WritePermit::unlimited(),
+                withdrawals: Brake::default(),
             },
         );
         let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
@@ -193,6 +195,7 @@ impl Agent {
             cluster: id("north"),
             deny,
             permit,
+            withdrawals: Brake::default(),
         };
         let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
         let tasks = vec![

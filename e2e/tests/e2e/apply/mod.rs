@@ -11,6 +11,7 @@ mod failing;
 mod ownership;
 mod replaced;
 mod requests;
+mod withdrawals;
 
 use libtest_mimic::Trial;
 use tributary_e2e::suite::{plain_test, sim_test};
@@ -98,6 +99,14 @@ pub(crate) fn trials() -> Vec<Trial> {
         sim_test(
             "apply::a_name_taken_at_the_last_moment_stays_the_strangers",
             requests::a_name_taken_at_the_last_moment_stays_the_strangers,
+        ),
+        sim_test(
+            "apply::most_imports_at_once_are_held_until_somebody_confirms",
+            withdrawals::most_imports_at_once_are_held_until_somebody_confirms,
+        ),
+        sim_test(
+            "apply::a_few_imports_go_at_once",
+            withdrawals::a_few_imports_go_at_once,
         ),
         sim_test(
             "apply::nothing_is_begun_without_a_permit",

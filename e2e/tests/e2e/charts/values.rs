@@ -334,6 +334,12 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
     ),
     (
         "agent",
+        &[HUB, "withdrawalHoldSeconds=-1"],
+        &["/withdrawalHoldSeconds", "minimum"],
+    ),
+    ("agent", &[HUB, "extraArgs={run}"], &["/extraArgs/0", "flag"]),
+    (
+        "agent",
         &[HUB, "nodeToleranceSeconds=-1"],
         &["/nodeToleranceSeconds", "minimum"],
     ),

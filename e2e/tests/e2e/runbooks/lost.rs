@@ -1,6 +1,16 @@
 //! The runbooks of members that are lost, many at one time among them, and of one that takes back most of its exports.
 
 use anyhow::ensure;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{
+    Api,
+    api::{ListParams, Patch, PatchParams},
+};
+use serde_json::json;
+use shared::api::{
+    ServiceImport,
+    names::{AGENT_LEASE, ANNOTATION_ACCEPT_WITHDRAWALS, TRIBUTARY_NAMESPACE},
+};
 use tributary_e2e::clusterset::{
     Backend, LocalClusterset, eventually::eventually, questions, questions::kinds, shop::Shop,
 };
@@ -84,6 +94,27 @@ pub(super) async fn half_of_the_members_are_lost_and_one_never_comes_back(
     clusterset.end().await
 }
 
+/// Waits until the agent of a cluster holds what the hub took away, and confirms it as the runbook says.
+async fn confirm_withdrawals(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<()> {
+    let client = clusterset.cluster(cluster)?.client.clone();
+    let imports: Api<ServiceImport> = Api::all(client.clone());
+    let is_held = |import: &ServiceImport| {
+        let mut conditions = import.status.iter().flat_map(|status| &status.conditions);
+        conditions.any(|one| one.reason == "WithdrawalHeld")
+    };
+    eventually("imports on hold", || async {
+        let all = imports.list(&ListParams::default()).await?;
+        Ok(all.items.iter().any(is_held).then_some(()))
+    })
+    .await?;
+    let leases: Api<Lease> = Api::namespaced(client, TRIBUTARY_NAMESPACE);
+    let confirmed = json!({"metadata": {"annotations": {ANNOTATION_ACCEPT_WITHDRAWALS: "true"}}});
+    leases
+        .patch(AGENT_LEASE, &PatchParams::default(), &Patch::Merge(&confirmed))
+        .await?;
+    Ok(())
+}
+
 /// Its exports count until the operator lets them go.
 pub(super) async fn a_member_took_back_most_of_its_exports(backend: Backend) -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
@@ -126,6 +157,9 @@ pub(super) async fn a_member_took_back_most_of_its_exports(backend: Backend) -> 
     );
     player.confirm(&clusterset, &said).await?;
     recorded(&clusterset, "east", "brake_released").await?;
+    for cluster in clusters {
+        confirm_withdrawals(&clusterset, cluster).await?;
+    }
     shop.arrived(&clusterset).await?;
     page.all_played(left)?;
     clusterset.end().await

@@ -1,10 +1,10 @@
 //! How an agent of a world comes to lead and ceases to: by the agent's own machines, on the world's time, which every
 //! agent reads off a clock of its own pace.
 
-use std::{sync::Arc, time::Duration};
+use std::{future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use agent::lease::{
-    AnotherHolder, Attempt, Election, LeaseMetrics, Monotonic, WritePermit, hold::May,
+    AgentLease, AnotherHolder, Attempt, Election, LeaseMetrics, Monotonic, WritePermit, hold::May,
     machine::PACE_ERROR_PERCENT_MAX,
 };
 use tokio::runtime::Runtime;
@@ -14,6 +14,20 @@ use crate::verify::swarm::{draw::Draw, time::Time};
 
 /// How often an agent looks at its Lease or renews it, in milliseconds of the world's time.
 const RETRY_MILLIS: u64 = 1_000;
+
+/// Turns that a request has within one turn of the world: what waits for the world's time waits for the next one.
+const POLLS: usize = 16;
+
+/// A request for the Lease, under way.
+pub(super) type AsksLease = Pin<Box<dyn Future<Output = Answered>>>;
+
+/// The answer to it.
+pub(super) enum Answered {
+    /// It was to be renewed.
+    Renewed(anyhow::Result<()>),
+    /// Somebody wants it.
+    Looked(Box<Election>, anyhow::Result<Attempt>),
+}
 
 /// What became of a look at the Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,24 +81,73 @@ impl Agent {
 
     /// Looks at the Lease or renews it, if it is time to.
     pub(in crate::verify::swarm) fn keep_lease(&mut self, runtime: &Runtime, now: u64) -> Led {
-        if self.looked.is_some_and(|at| now < at + RETRY_MILLIS) {
-            return Led::As;
+        if self.asks.is_none() {
+            if self.looked.is_some_and(|at| now < at + RETRY_MILLIS) {
+                return Led::As;
+            }
+            self.looked = Some(now);
+            self.asks = self.ask();
         }
-        self.looked = Some(now);
-        if let Some(lease) = &self.lease {
-            return match runtime.block_on(lease.renew()) {
-                Err(error) if error.is::<AnotherHolder>() => Led::Lost,
-                _ => Led::As,
-            };
+        match self.answered(runtime) {
+            None => Led::As,
+            Some(Answered::Renewed(Err(error))) if error.is::<AnotherHolder>() => Led::Lost,
+            Some(Answered::Renewed(_)) => Led::As,
+            Some(Answered::Looked(election, attempt)) => {
+                self.election = Some(*election);
+                match attempt {
+                    Ok(Attempt::Taken(lease)) => self.took(*lease),
+                    _ => Led::As,
+                }
+            }
         }
-        let Ok(Attempt::Taken(lease)) = runtime.block_on(self.election.attempt()) else {
-            return Led::As;
-        };
+    }
+
+    /// Asks for the Lease: to renew it, or to have it.
+    fn ask(&mut self) -> Option<AsksLease> {
+        if let Some(lease) = self.lease.clone() {
+            return Some(Box::pin(async move { Answered::Renewed(lease.renew().await) }));
+        }
+        let mut election = self.election.take()?;
+        Some(Box::pin(async move {
+            let attempt = election.attempt().await;
+            Answered::Looked(Box::new(election), attempt)
+        }))
+    }
+
+    /// The answer, once it is there: at once, unless its API server is slow.
+    fn answered(&mut self, runtime: &Runtime) -> Option<Answered> {
+        let mut asks = self.asks.take()?;
+        self.way.may_wait(true);
+        let answered = runtime.block_on(async {
+            if !self.way.is_slow() {
+                return Some(asks.as_mut().await);
+            }
+            for _ in 0..POLLS {
+                if let Poll::Ready(answered) = futures::poll!(asks.as_mut()) {
+                    return Some(answered);
+                }
+                tokio::task::yield_now().await;
+            }
+            None
+        });
+        self.way.may_wait(false);
+        if answered.is_none() {
+            self.asks = Some(asks);
+        }
+        answered
+    }
+
+    fn took(&mut self, lease: AgentLease) -> Led {
         self.introduction.lease_transitions = lease.transitions();
         self.known_epoch = self.known_epoch.max(lease.epoch());
         self.way.leads(lease.transitions());
-        self.lease = Some(*lease);
+        self.lease = Some(lease);
         Led::Took
+    }
+
+    /// From now on requests for its Lease are answered after so many milliseconds, in turn.
+    pub(in crate::verify::swarm) fn slow_down(&mut self, slow: Option<[u64; 2]>) {
+        self.way.slow_down(slow);
     }
 
     /// Whether it may write now.

@@ -22,14 +22,14 @@ use shared::{
     api::{ClusterProperty, convert::NamespaceDenyList},
     model::{
         ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, KeyFingerprint, ListingGroup, ServiceImport,
-        ServiceKey,
+        ServiceKey, policy::Brake,
     },
     wire,
 };
 use tokio::runtime::Runtime;
 
 pub(super) use self::leadership::Led;
-use self::{differences::Differences, way::Way};
+use self::{differences::Differences, leadership::AsksLease, way::Way};
 use super::{
     draw::Draw,
     follower::{Follow, Followed, Follower},
@@ -67,9 +67,12 @@ pub(super) struct Agent {
     driver: ManualDriver,
     schema_read: bool,
     introduction: Introduction,
-    election: Election,
+    /// Absent while it looks at the Lease.
+    election: Option<Election>,
     /// Present while it leads, as far as it knows.
     lease: Option<AgentLease>,
+    /// The request for the Lease that is not answered yet.
+    asks: Option<AsksLease>,
     /// When it last looked at the Lease, in milliseconds of the world's time.
     looked: Option<u64>,
     permit: WritePermit,
@@ -107,11 +110,7 @@ struct Open {
 impl Agent {
     /// Starts an agent in a pod; it stands by until it has the Lease. `None` when the cluster does not say who it is.
     pub(super) fn start(cluster: &SimCluster, name: &ClusterId, time: &Time, place: Place) -> Option<Self> {
-        let Place {
-            instance,
-            pod,
-            expires,
-        } = place;
+        let (instance, pod, expires) = (place.instance, place.pod, place.expires);
         let is_old = instance.is_multiple_of(OLD_ONE_OF);
         let clock = leadership::clock(time, instance);
         let instance = format!("{instance:032x}");
@@ -120,13 +119,14 @@ impl Agent {
             .as_str()?
             .to_owned();
         let (way, permit) = (Way::default(), WritePermit::default());
-        let client = way.client(cluster);
+        let client = way.client(cluster, time);
         let watches = Watches::default();
         let properties = Watched::new(|_| None);
         let config = DriverConfig {
             cluster: name.clone(),
             deny: NamespaceDenyList::default(),
             permit: permit.clone(),
+            withdrawals: Brake::default(),
         };
         let election = leadership::election(client.clone(), &pod, clock.clone());
         let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
@@ -160,7 +160,8 @@ impl Agent {
                 lease_transitions: 0,
             },
             known_epoch: None,
-            election,
+            election: Some(election),
+            asks: None,
             lease: None,
             looked: None,
             sources,

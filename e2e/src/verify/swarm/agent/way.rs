@@ -2,8 +2,10 @@
 //! Never: answers a request itself.
 
 use std::{
+    future::poll_fn,
     io,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::Poll,
 };
 
 use http::{HeaderValue, Method, Request, header};
@@ -11,7 +13,7 @@ use kube::client::Body;
 
 use shared::api::names::AGENT_MANAGER;
 
-use crate::sim::SimCluster;
+use crate::{sim::SimCluster, verify::swarm::time::Time};
 
 /// Clones are the same way.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +28,12 @@ struct State {
     term: i64,
     /// What it asks now it asks because of Leases of sources, leading or not.
     by_lease: bool,
+    /// Milliseconds after which its requests are answered in turn.
+    slow: Option<[u64; 2]>,
+    /// Requests that were slow.
+    asked: usize,
+    /// True while it asks what may wait.
+    may_wait: bool,
 }
 
 impl Way {
@@ -56,6 +64,40 @@ impl Way {
         self.lock().by_lease = by_lease;
     }
 
+    /// From now on requests that may wait are answered after so many milliseconds, in turn.
+    pub(super) fn slow_down(&self, slow: Option<[u64; 2]>) {
+        self.lock().slow = slow;
+    }
+
+    pub(super) fn is_slow(&self) -> bool {
+        self.lock().slow.is_some()
+    }
+
+    /// From now on what it asks may wait, or not any more.
+    pub(super) fn may_wait(&self, may_wait: bool) {
+        self.lock().may_wait = may_wait;
+    }
+
+    /// Half of the time that the next request takes, in milliseconds.
+    fn half(&self) -> u64 {
+        let mut state = self.lock();
+        let Some(slow) = state.slow.filter(|_| state.may_wait) else {
+            return 0;
+        };
+        state.asked += 1;
+        slow[state.asked % slow.len()] / 2
+    }
+
+    /// Waits for a time of the world, unless the API server is slow no more.
+    async fn wait(&self, time: &Time, millis: u64) {
+        let at = time.now() + millis;
+        poll_fn(|_| {
+            let is_over = time.now() >= at || !self.is_slow();
+            if is_over { Poll::Ready(()) } else { Poll::Pending } // whoever asks polls again
+        })
+        .await;
+    }
+
     /// The name of the agent in its requests, if this one arrives.
     fn name(&self, writes: bool) -> io::Result<String> {
         let mut state = self.lock();
@@ -72,17 +114,24 @@ impl Way {
     }
 
     /// A client that goes this way.
-    pub(super) fn client(&self, cluster: &SimCluster) -> kube::Client {
-        let (cluster, way) = (cluster.clone(), self.clone());
+    pub(super) fn client(&self, cluster: &SimCluster, time: &Time) -> kube::Client {
+        let (cluster, way, time) = (cluster.clone(), self.clone(), time.clone());
         let service = tower::service_fn(move |mut request: Request<Body>| {
-            let (cluster, way) = (cluster.clone(), way.clone());
+            let (cluster, way, time) = (cluster.clone(), way.clone(), time.clone());
             async move {
+                let half = way.half();
+                way.wait(&time, half).await;
                 let name = way.name(*request.method() != Method::GET)?;
                 let name = HeaderValue::from_str(&name).map_err(io::Error::other)?;
                 request.headers_mut().insert(header::USER_AGENT, name);
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.map_err(io::Error::other)?;
-                cluster.respond(Request::from_parts(parts, body)).await
+                let answer = cluster.respond(Request::from_parts(parts, body)).await;
+                way.wait(&time, half).await;
+                if half > 0 && way.is_cut() {
+                    return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the way was cut"));
+                }
+                answer
             }
         });
         kube::Client::new(service, "default")

@@ -60,6 +60,10 @@ impl World {
             }
             What::Errors(site, which, times) => self.sites[index(site)].errors(*which, *times, seen),
             What::RefuseWrites(site, which) => self.sites[index(site)].refuse_writes(*which, seen),
+            What::Slow(site, other, slow) => {
+                self.sites[index(site)].slow_down((*other).into(), (*slow).into(), seen);
+            }
+            What::Spoil(site, name, which) => self.sites[index(site)].spoil(*name, *which, seen),
             What::CutListings(site, times) => self.sites[index(site)].cuts += times,
             What::Stall(site, part) => {
                 self.sites[index(site)].stalled = Some(*part);

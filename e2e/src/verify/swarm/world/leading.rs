@@ -1,15 +1,21 @@
 //! The agents of a cluster: which of them leads, how it goes, and who takes over.
 
 use super::{AGENTS_MAX, Agent, Draw, World};
-use crate::verify::swarm::{
-    agent::{Led, Place},
-    happening::{AgentPart, Going, all_named},
-    site::all_keys,
-    still::Before,
+use crate::{
+    laws::Law,
+    verify::swarm::{
+        agent::{Led, Place},
+        happening::{AgentPart, Going, all_named},
+        site::all_keys,
+        still::Before,
+    },
 };
 
 /// Rounds of everybody until somebody else leads: longer than a Lease lasts by the slowest clock.
 const HAND_OVER_ROUNDS_MAX: usize = 30;
+
+/// The same while each answer takes seconds: four times the time of a Lease by the slowest clock.
+const SLOW_HAND_OVER_ROUNDS_MAX: usize = 100;
 
 /// Rounds in which the next one writes, before the one that it replaced is reached again.
 const ROUNDS_BEFORE_RETURN: usize = 2;
@@ -34,6 +40,8 @@ impl World {
             },
         );
         site.agents.extend(started);
+        let slow = site.slow;
+        site.agents.iter_mut().for_each(|agent| agent.slow_down(slow));
     }
 
     /// Everybody looks at the Lease of its cluster, or renews it, whose time it is.
@@ -205,10 +213,31 @@ impl World {
             }
             self.troubled_round()?;
         }
+        self.somebody_leads_slowly(index)?;
         if going == Going::CutOff {
             self.returns_late(index)?;
         }
         Ok(())
+    }
+
+    /// However slow its API server is, somebody leads in the end.
+    fn somebody_leads_slowly(&mut self, index: usize) -> Result<(), String> {
+        let site = &self.sites[index];
+        let Some([other, slow]) = site.slow.filter(|_| !site.refuses_writes) else {
+            return Ok(());
+        };
+        for _ in 0..SLOW_HAND_OVER_ROUNDS_MAX {
+            if self.leader(index).is_some() {
+                self.seen.guarded.count(Law::Led, 1);
+                return Ok(());
+            }
+            self.troubled_round()?;
+        }
+        let site = &self.sites[index];
+        Err(Law::Led.broken(format!(
+            "nobody leads in {} though its API server answers after {other} and {slow} ms in turn",
+            site.name
+        )))
     }
 
     /// It has heard what it would write next, and is cut off before it does; the next one hears what is newer.

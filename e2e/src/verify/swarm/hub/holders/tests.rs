@@ -122,20 +122,25 @@ fn comes(
 
 #[test]
 fn who_holds_it_has_its_time_to_answer() {
-    let mut all = Vec::new();
-    for after in [ANSWER_MILLIS - 1, ANSWER_MILLIS] {
-        let (mut holders, mut guarded) = (Holders::default(), Guarded::default());
-        let state = member();
-        for stream in [1, 2] {
-            holders.opened(stream, &east(), KEY);
-        }
-        holders.heard(1, &hello("holder", 3), 1_000);
-        let first = holders.said(1, &welcome(1), (&state, 1_000), &mut guarded);
-        holders.heard(2, &hello("copy", 3), CAME);
-        let next = holders.said(2, &welcome(1), (&state, CAME + after), &mut guarded);
-        all.push((first.is_ok(), next.is_ok()));
+    let welcomed = |after: u64| {
+        let mut held = held();
+        held.heard(2, &hello("copy", 3), CAME);
+        held.said(2, &welcome(1), (&member(), CAME + after), &mut Guarded::default())
+    };
+    let all = [ANSWER_MILLIS - 1, ANSWER_MILLIS].map(|after| welcomed(after).is_ok());
+    assert_eq!(all, [false, true]);
+}
+
+/// Two streams of one id are open, and the first of them holds it.
+fn held() -> Holders {
+    let mut holders = Holders::default();
+    for stream in [1, 2] {
+        holders.opened(stream, &east(), KEY);
     }
-    assert_eq!(all, [(true, false), (true, true)]);
+    holders.heard(1, &hello("holder", 3), 1_000);
+    let first = holders.said(1, &welcome(1), (&member(), 1_000), &mut Guarded::default());
+    first.expect("nobody held it");
+    holders
 }
 
 /// The writer's state says that it is suspect, or live, at this time.
@@ -150,20 +155,13 @@ fn looks(holders: &mut Holders, is_suspect: bool, at: u64) {
 #[test]
 fn who_is_suspect_until_the_next_tick_has_no_time_to_answer() {
     let next = |looked: &[(bool, u64)]| {
-        let (mut holders, mut guarded) = (Holders::default(), Guarded::default());
-        let state = member();
-        for stream in [1, 2] {
-            holders.opened(stream, &east(), KEY);
-        }
-        holders.heard(1, &hello("holder", 3), 1_000);
-        let first = holders.said(1, &welcome(1), (&state, 1_000), &mut guarded);
-        first.expect("nobody held it");
+        let mut holders = held();
         for (is_suspect, at) in looked {
             looks(&mut holders, *is_suspect, *at);
         }
         holders.heard(1, &AgentMessage::Heartbeat(None), CAME - 1_600);
         holders.heard(2, &hello("next", 4), CAME);
-        holders.said(2, &welcome(1), (&state, CAME + 10), &mut guarded)
+        holders.said(2, &welcome(1), (&member(), CAME + 10), &mut Guarded::default())
     };
     assert!(next(&[]).is_err(), "it never was");
     assert_eq!(
