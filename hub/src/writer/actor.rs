@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use shared::model::{Cursor, SessionId, sync::Source};
+use shared::model::{ClusterId, Cursor, SessionId, sync::Source};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::disk::Retaining;
@@ -207,6 +207,7 @@ impl Writer {
                 self.admissions.insert(token, Admitting { sink, reply });
                 self.handle(Request::Admit(token, request), at);
             }
+                self.note_holder(&request.cluster);
             Work::Certify { certification, reply } => {
                 let token = self.token();
                 self.operations.insert(token, reply);
@@ -247,6 +248,15 @@ impl Writer {
     pub fn service(&self) -> watch::Receiver<bool> {
         self.service.watch()
     }
+    /// Notes when the holder of a member was heard, before another agent of the member is judged.
+    fn note_holder(&mut self, cluster: &ClusterId) {
+        let holder = self.core.holder(cluster);
+        let heard = holder.and_then(|session| self.sessions.get(&session));
+        if let Some(at) = heard.map(SessionSink::heard_at) {
+            self.core.note_heard(cluster, at);
+        }
+    }
+
 
     fn token(&mut self) -> Token {
         self.next_token += 1;

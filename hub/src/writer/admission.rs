@@ -15,6 +15,7 @@ use shared::model::{
 
 use super::{
     claims::{self, Witness},
+    connectivity::SUSPECT_AFTER_MILLIS,
     core::{Core, Open},
     request::{
         Admission, AdmitRequest, CursorCheck, HEARTBEAT_INTERVAL_MILLIS, Holder, HolderAnswer, NotAdmitted,
@@ -57,7 +58,7 @@ impl Core {
         // have a holder pinged, be it under a key that is nobody's or from another cluster.
         let epoch = self.head.epoch;
         let drafts = fold::decide(&self.state, &command).map_err(|rejection| refused(&rejection, epoch))?;
-        self.check_holder(request, key_is_new)?;
+        self.check_holder(request, key_is_new, now)?;
         if self.room.refuses_to_admit(&drafts) {
             return Err(NotAdmitted::NotServing(no_room(cluster)));
         }
@@ -165,7 +166,12 @@ impl Core {
     /// Who holds the member keeps it while it answers, unless another agent was elected since in its cluster, which it
     /// denies as long as it leads there. A new key takes over from nobody who answers, whatever the Hello says of agents
     /// and elections: it is the one word of a stranger that nobody has confirmed.
-    fn check_holder(&mut self, request: &AdmitRequest, key_is_new: bool) -> Result<(), NotAdmitted> {
+    fn check_holder(
+        &mut self,
+        request: &AdmitRequest,
+        key_is_new: bool,
+        now: u64,
+    ) -> Result<(), NotAdmitted> {
         let AdmitRequest {
             cluster, key, hello, ..
         } = request;
@@ -181,7 +187,7 @@ impl Core {
             Some(HolderAnswer::Lives) => same_agent || newer,
             Some(HolderAnswer::Leads) => same_agent,
             // Nobody waits for one that has not been heard for seconds.
-            None => same_agent || newer && self.is_doubtful(cluster),
+            None => same_agent || newer && self.is_doubtful(cluster, now),
         };
         if takes_over {
             return Ok(());
@@ -199,10 +205,22 @@ impl Core {
         }))
     }
 
-    /// A member has been silent for so long that it counts as suspect, or as lost.
-    fn is_doubtful(&self, cluster: &ClusterId) -> bool {
+    /// Returns true if a member is recorded as suspect or lost, and is still silent. Its record alone is not enough: one
+    /// that was heard again is recorded as live at the next tick only.
+    fn is_doubtful(&self, cluster: &ClusterId, now: u64) -> bool {
         let member = self.state.current_member(cluster);
         member.is_some_and(|member| member.connectivity() != Connectivity::Live)
+            && self.heard.silence(cluster, now) >= SUSPECT_AFTER_MILLIS
+    }
+
+    /// The session that holds a member.
+    pub(super) fn holder(&self, cluster: &ClusterId) -> Option<SessionId> {
+        self.sessions.get(cluster).map(|open| open.session)
+    }
+
+    /// Notes the last sign of life of a member, which a tick would note later.
+    pub(super) fn note_heard(&mut self, cluster: &ClusterId, at: u64) {
+        self.heard.heard(cluster, at);
     }
 
     /// Two agents have one identity: it is recorded, and the one that was there stays.
