@@ -408,7 +408,7 @@ fn never_acknowledged(cluster: &ClusterId, epoch: Epoch) -> String {
 fn doubted(cluster: &ClusterId) -> String {
     format!(
         "cluster {cluster} says for the second time within {} minutes that this hub's log was rewound or is of an \
-         older epoch, and was believed the first time. Restart its agent: it then asks for a snapshot. If it goes \
+         older epoch. The hub believed it the first time. Restart its agent: it then asks for a snapshot. If it goes \
          on, somebody else has its certificate, or the agent is broken: \
          `{}` shuts it out",
         claims::MINT_INTERVAL_MILLIS / 60_000,
@@ -419,20 +419,21 @@ fn doubted(cluster: &ClusterId) -> String {
 fn newcomer_doubted(cluster: &ClusterId) -> String {
     let minutes = claims::MINT_INTERVAL_MILLIS / 60_000;
     format!(
-        "cluster {cluster} is no member here and says that this hub's log was rewound, as it or another that is none said \
-         within the last {minutes} minutes and was believed. Restart its agent: it then asks for a snapshot. If you \
-         do not know the cluster, its certificate was not to be issued"
+        "cluster {cluster} is no member here, and says that this hub's log was rewound. The hub believes this of clusters \
+         that are no members once in {minutes} minutes, and did already. Restart its agent: it then asks for a snapshot. \
+         If you do not know the cluster, find out who issued its certificate"
     )
 }
 
 fn impossible(cluster: &ClusterId, epoch: Epoch, known: UnixMillis) -> String {
     format!(
-        "cluster {cluster} says that it knows epoch {epoch}, which is more than {} hours after the latest time that \
-         this hub knows ({} ms since 1970). If this hub's clock is wrong, set it. If not, remove the annotation of \
-         that cluster's Lease tributary-agent that says so and restart its agent; if that does not help, somebody \
-         else has its certificate: `{}` shuts it out",
+        "cluster {cluster} says that it knows epoch {epoch}, which began at {}. That is more than {} hours after the latest \
+         time that this hub knows, {}. If this hub's clock is wrong, set it. If it is right, remove the annotation \
+         tributary.dev/epoch of the Lease tributary-agent in that cluster, and restart its agent. If that does not help, \
+         somebody else has the certificate of the cluster: `{}` shuts it out",
+        epoch.created_at.rfc3339(),
         claims::EPOCH_AHEAD_MAX_MILLIS / 3_600_000,
-        known.0,
+        known.rfc3339(),
         advice::member_evict(cluster)
     )
 }
