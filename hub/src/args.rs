@@ -3,6 +3,7 @@
 
 mod enrolment;
 mod set;
+mod state;
 mod unless;
 mod webhook;
 
@@ -23,6 +24,7 @@ pub(crate) use enrolment::{DRAIN_LIMIT, drain_limit};
 pub use enrolment::{EnrolmentArgs, EnrolmentMode};
 pub use set::{JoinArgs, SetArgs, TopologyMode};
 pub(crate) use set::{MEMBER_CERT_LIFETIME, TOPOLOGY_ROLLOUTS, lifetime};
+pub use state::StateArgs;
 pub use unless::UnlessClustersets;
 pub use webhook::WebhookArgs;
 
@@ -194,6 +196,9 @@ pub struct ServeArgs {
     /// How full its disk may get.
     #[command(flatten)]
     pub disk: DiskArgs,
+    /// The bounds on what all members may have recorded.
+    #[command(flatten)]
+    pub state: StateArgs,
     /// Kubeconfig of the hub's own cluster, where ClusterProfiles are written. In a pod the service account is
     /// used; without either, profiles are shown over gRPC only
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]

@@ -35,6 +35,35 @@ pub struct Bounds {
     pub effects: usize,
     /// Bytes of objects after which a message to a member is full.
     pub chunk_bytes: usize,
+    /// Bounds on what all members together may have recorded. Growth beyond a member's share of what is left waits at its agent.
+    pub state: StateBounds,
+}
+
+/// Bounds on what the members of a clusterset may have recorded, all together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateBounds {
+    /// ServiceExports.
+    pub exports: u64,
+    /// EndpointSlices.
+    pub endpoint_slices: u64,
+    /// Bytes of memory that the state takes, as estimated from its facts.
+    pub memory: u64,
+}
+
+impl StateBounds {
+    /// The product's. The memory is what 1 GiB for the process, the limit of the chart, leaves beside a thousand sessions,
+    /// facts that are not durable yet and the stores of the log.
+    pub const PRODUCT: Self = Self {
+        exports: 100_000,
+        endpoint_slices: 250_000,
+        memory: 640 * 1024 * 1024,
+    };
+}
+
+impl Default for StateBounds {
+    fn default() -> Self {
+        Self::PRODUCT
+    }
 }
 
 impl Default for Bounds {
@@ -54,6 +83,7 @@ impl Default for Bounds {
             tombstones: crate::fold::TOMBSTONES_MAX,
             effects: 16,
             chunk_bytes: shared::model::sync::CHUNK_BYTES,
+            state: StateBounds::default(),
         }
     }
 }

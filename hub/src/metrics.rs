@@ -14,12 +14,14 @@ use prometheus_client::{
 };
 use shared::model::{
     ConflictReason, DenialReason,
+    policy::Usage,
     sync::{RefusalReason, Source, SourceState},
 };
 
 use crate::{
+    bounds::StateBounds,
     log::{Space, Stats},
-    writer::DiskRoom,
+    writer::{DiskRoom, Total},
 };
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -54,6 +56,11 @@ struct ContestLabel {
     outcome: &'static str,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TotalLabel {
+    of: &'static str,
+}
+
 /// The older export got the first place.
 const CONTEST_TAKEN: &str = "taken";
 /// The export that stood first kept the place.
@@ -73,6 +80,8 @@ pub struct WriterMetrics {
     precedence_contests: Family<ContestLabel, Counter>,
     exports_refused: Family<ConflictLabel, Gauge>,
     members_over_budget: Gauge,
+    state_used: Family<TotalLabel, Gauge<u64, AtomicU64>>,
+    state_limit: Family<TotalLabel, Gauge<u64, AtomicU64>>,
     members_held: Gauge,
     members_leaving: Gauge,
     exports_held: Gauge,
@@ -102,6 +111,8 @@ impl Default for WriterMetrics {
             precedence_contests: Family::default(),
             exports_refused: Family::default(),
             members_over_budget: Gauge::default(),
+            state_used: Family::default(),
+            state_limit: Family::default(),
             members_held: Gauge::default(),
             members_leaving: Gauge::default(),
             exports_held: Gauge::default(),
@@ -206,6 +217,16 @@ impl WriterMetrics {
             "members_over_budget",
             "Connected members of which something waits because their budget has no room for it",
             self.members_over_budget.clone(),
+        );
+        registry.register(
+            "state_used",
+            "What all members have recorded: exports, endpoint_slices, and an estimate of the bytes of memory",
+            self.state_used.clone(),
+        );
+        registry.register(
+            "state_limit",
+            "How much of that all members together may have",
+            self.state_limit.clone(),
         );
         registry.register(
             "members_leaving",
@@ -337,6 +358,15 @@ impl WriterMetrics {
     /// Of how many members something waits for room in their budgets.
     pub fn members_over_budget(&self, members: usize) {
         self.members_over_budget.set(members as i64);
+    }
+
+    /// Shows how much all members have recorded, and may have.
+    pub fn observe_state(&self, bounds: &StateBounds, used: &Usage) {
+        for total in Total::ALL {
+            let label = TotalLabel { of: total.as_str() };
+            self.state_used.get_or_create(&label).set(total.of(used));
+            self.state_limit.get_or_create(&label).set(total.most(bounds));
+        }
     }
 
     /// How many members are to leave.

@@ -2,12 +2,14 @@
 //! It decides nothing about facts; it only connects.
 //!
 //! * `set.rs`: one clusterset. `ports.rs`, `joining.rs`: what it serves.
+//! * `memory.rs`: how much memory the process may have.
 //! * `topologies.rs`: what it does about topologies.
 //! * `layout.rs`: the file that names several. `several.rs`: they run beside each other, and each ends alone.
 //! * `own_lease.rs`: how the process says in its own cluster that it runs. `webhook.rs`: what it answers to the API server there.
 
 mod joining;
 mod layout;
+pub(crate) mod memory;
 mod own_lease;
 mod ports;
 mod set;
@@ -25,7 +27,8 @@ use shared::{
 use tracing::{info, warn};
 
 use crate::{
-    args::{ServeArgs, SetArgs},
+    args::{ServeArgs, SetArgs, StateArgs},
+    bounds::StateBounds,
     descriptors,
     topology::webhook::Webhook,
 };
@@ -85,6 +88,7 @@ pub fn serve(log: &LogArgs, args: ServeArgs) -> anyhow::Result<()> {
         let common = Common {
             retention: args.retention.retention(),
             disk: args.disk,
+            state: state_bounds(args.state, sets),
             kubeconfig: args.kubeconfig,
             doors: door_bounds(sets),
         };
@@ -131,6 +135,19 @@ impl Process {
         supervisor.spawn("the admin port", admin);
         supervisor
     }
+}
+
+/// Returns the bounds of each of so many clustersets.
+fn state_bounds(args: StateArgs, sets: usize) -> StateBounds {
+    if let Some(most) = memory::too_much(args.state_memory, memory::limit()) {
+        warn!(
+            state_memory = args.state_memory,
+            most,
+            "the memory limit of this process leaves less for the state than --state-memory: members can make the hub run \
+             out of memory. Raise the limit, or lower --state-memory to this"
+        );
+    }
+    args.bounds(sets)
 }
 
 /// What the process may have open, and what that leaves for the connections of each of so many clustersets.

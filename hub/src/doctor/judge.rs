@@ -10,6 +10,8 @@ use shared::{
     model::{UnixMillis, advice},
 };
 
+use crate::writer::STATE_ALARM_PERCENT;
+
 /// An authority of whose life less than one part in this many is left ends soon.
 const ENDS_SOON_PART: u64 = 10;
 
@@ -162,6 +164,73 @@ pub fn ready(said: &Result<(u16, String), String>) -> Check {
             "see its log; restart it if it hangs, everything acknowledged is kept",
         ),
     }
+}
+
+/// Checks that the memory limit of the process, in bytes, leaves room for the state; `most` is what it leaves, if that is
+/// too little.
+pub fn memory(state: u64, limit: Option<u64>, most: Option<u64>) -> Check {
+    let name = "memory";
+    let Some(limit) = limit else {
+        return Check::fine(name, "the process has no memory limit of its own");
+    };
+    let mib = |bytes: u64| bytes / (1024 * 1024);
+    let what = format!(
+        "the memory limit here is {} MiB, --state-memory {} MiB",
+        mib(limit),
+        mib(state)
+    );
+    match most {
+        None => Check::fine(name, what),
+        Some(most) => Check::fault(
+            name,
+            format!("{what}: members can make the hub run out of memory"),
+            format!(
+                "raise the memory limit, or start the hub with --state-memory {}MiB",
+                mib(most)
+            ),
+        ),
+    }
+}
+
+/// Checks how much of what all members together may have is used, as a hub that runs says it at `/metrics`.
+pub fn state(said: &Result<(u16, String), String>) -> Check {
+    let name = "state";
+    let body = match said {
+        Ok((200, body)) => body,
+        Ok((code, _)) => return Check::unseen(name, format!("/metrics answers {code}"), SEE_ITS_LOG),
+        Err(why) => return Check::unseen(name, format!("/metrics: {why}"), SEE_ITS_LOG),
+    };
+    let used = gauges(body, "tributary_hub_state_used");
+    let limits = gauges(body, "tributary_hub_state_limit");
+    let shares = limits.iter().filter_map(|(labels, limit)| {
+        let percent = (used.get(labels)? * 100.0 / limit.max(1.0)) as u64;
+        Some((percent, *labels))
+    });
+    let Some((percent, labels)) = shares.max() else {
+        return Check::skipped(name, "/metrics says nothing of the state yet");
+    };
+    let what = format!("members have recorded {percent}% of what all may have ({labels})");
+    if percent < STATE_ALARM_PERCENT {
+        return Check::fine(name, what);
+    }
+    Check::fault(
+        name,
+        format!("{what}: a member that has its share waits with what is new"),
+        "raise --state-memory, --state-exports or --state-endpoint-slices, and the memory limit with them; or have members \
+         export less",
+    )
+}
+
+/// The advice where a hub that runs cannot be asked.
+const SEE_ITS_LOG: &str = "see the log of the hub";
+
+/// The values of a gauge, by their labels.
+fn gauges<'a>(metrics: &'a str, name: &str) -> BTreeMap<&'a str, f64> {
+    let lines = metrics.lines().filter_map(|line| {
+        let (labels, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
+        Some((labels, value.parse().ok()?))
+    });
+    lines.collect()
 }
 
 /// What is wrong with the authority with which clusters join: from when until when it is good, or why it cannot be used.

@@ -29,7 +29,7 @@ use crate::{
     args::{DoctorArgs, JoinArgs, ServeArgs, SetArgs},
     certs::MemberIssuer,
     profile::{self, ProfileMetrics},
-    run,
+    run::{self, memory},
 };
 use judge::LogSeen;
 
@@ -95,6 +95,8 @@ pub async fn examine(args: &ServeArgs, set: &SetArgs) -> Report {
     let data = see::data(&set.data);
     let runs = data.log == LogSeen::InUse;
     report.extend(judge::data(&data, (args.disk.disk_alarm, args.disk.disk_reserve)));
+    let (state, limit) = (args.state.state_memory, memory::limit());
+    report.extend([judge::memory(state, limit, memory::too_much(state, limit))]);
     let mut ports = vec![
         see::port("--listen", set.listen).await,
         see::port("--admin", args.admin).await,
@@ -107,7 +109,10 @@ pub async fn examine(args: &ServeArgs, set: &SetArgs) -> Report {
     }
     report.extend(judge::ports(&ports, runs));
     if runs {
-        report.extend([judge::ready(&see::admin(args.admin, "/readyz").await)]);
+        report.extend([
+            judge::ready(&see::admin(args.admin, "/readyz").await),
+            judge::state(&see::admin(args.admin, "/metrics").await),
+        ]);
     }
     let clusterset = credentials.map(|credentials| credentials.facts().identity.clusterset.clone());
     report.extend(inventory(args, set, clusterset.as_ref()).await);

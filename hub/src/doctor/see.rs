@@ -23,7 +23,7 @@ use crate::log::{OpenError, contents, space_of};
 /// Longest wait for the admin port.
 const ADMIN_WAIT: Duration = Duration::from_secs(4);
 /// Most bytes of an answer that are read there.
-const ANSWER_BYTES_MAX: u64 = 64 * 1024;
+const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
 /// What the log says of rows that a later release wrote.
 const LATER: &str = "a newer tributary-hub wrote it";
 

@@ -70,6 +70,7 @@ impl Place {
             // That of the machine that runs the tests says nothing about the product.
             ("--disk-alarm", "0%".to_owned()),
             ("--disk-reserve", "0%".to_owned()),
+            ("--state-memory", "1MiB".to_owned()),
         ];
         line.extend(
             flags

@@ -21,6 +21,9 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
     remembered::forget(state, event.recorded_at);
     match (&event.cluster, &event.fact.fact) {
         (_, Fact::FoldVersionChanged { to, .. }) => {
+            if state.fold_version != *to {
+                state.rules_since = event.recorded_at;
+            }
             state.fold_version = *to;
             exports::rederive_all(state, &mut step);
             // Objects may look different now at revisions that members have already passed.

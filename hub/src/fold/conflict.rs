@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fmt::Write as _};
 
 use shared::model::{
     ClusterId, Conflict, ConflictReason, Export, IpFamily, Metadata, Protocol, ServiceImport, ServicePort,
-    ServiceType, SessionAffinity,
+    ServiceType, SessionAffinity, visible,
 };
 
 use super::{ports, precedence::Candidate, rules::InForce};
@@ -176,34 +176,34 @@ fn message(
     let mut text = format!(
         "Conflicting {}. Using \"{}\" from {} service export in \"{}\"",
         property_in_words(reason),
-        shortened(&value(reason, oldest.export)),
+        shortened(&value(reason, oldest.export), rules),
         if oldest.held { "incumbent" } else { "oldest" },
         oldest.cluster,
     );
     if reason == ConflictReason::Port {
-        text.push_str(&added_ports(oldest.export, import));
+        text.push_str(&added_ports(oldest.export, import, rules));
     }
     let _ = write!(text, ". {}/{exporters} clusters disagree. ", losers.len());
     let named = losers.iter().take(NAMED_LOSERS_MAX);
-    let values = named.map(|loser| said(loser.cluster, &value(reason, loser.export)));
+    let values = named.map(|loser| said(loser.cluster, &value(reason, loser.export), rules));
     text.push_str(&values.collect::<Vec<_>>().join(", "));
     if let Some(more @ 1..) = losers.len().checked_sub(NAMED_LOSERS_MAX) {
         let _ = write!(text, ", and {more} more");
     }
     text.push('.');
     if reason == ConflictReason::Port && rules.ports_by_number() {
-        text.push_str(&without_traffic(losers, import));
+        text.push_str(&without_traffic(losers, import, rules));
     }
     text
 }
 
 /// Which clusters get no traffic for which of their ports: the number of such a port is in no import.
-fn without_traffic(losers: &[&Candidate<'_>], import: &ServiceImport) -> String {
+fn without_traffic(losers: &[&Candidate<'_>], import: &ServiceImport, rules: InForce) -> String {
     let unserved = losers.iter().filter_map(|loser| {
         let ports = ports::unserved(&import.ports, &loser.export.ports);
         (!ports.is_empty()).then(|| {
             let ports = ports_in_words(&ports);
-            format!("\"{}\" for \"{}\"", loser.cluster, shortened(&ports))
+            format!("\"{}\" for \"{}\"", loser.cluster, shortened(&ports, rules))
         })
     });
     let mut unserved: Vec<String> = unserved.collect();
@@ -216,12 +216,12 @@ fn without_traffic(losers: &[&Candidate<'_>], import: &ServiceImport) -> String 
     }
 }
 
-fn said(cluster: &ClusterId, value: &str) -> String {
-    format!("\"{cluster}\" has \"{}\"", shortened(value))
+fn said(cluster: &ClusterId, value: &str, rules: InForce) -> String {
+    format!("\"{cluster}\" has \"{}\"", shortened(value, rules))
 }
 
 /// What younger exports add to the oldest one's ports.
-fn added_ports(oldest: &Export, import: &ServiceImport) -> String {
+fn added_ports(oldest: &Export, import: &ServiceImport, rules: InForce) -> String {
     let added = import.ports.iter().filter(|port| !oldest.ports.contains(port));
     let added: Vec<ServicePort> = added.cloned().collect();
     if added.is_empty() {
@@ -229,17 +229,23 @@ fn added_ports(oldest: &Export, import: &ServiceImport) -> String {
     } else {
         format!(
             " and \"{}\" from younger ones",
-            shortened(&ports_in_words(&added))
+            shortened(&ports_in_words(&added), rules)
         )
     }
 }
 
-/// A long value is cut where the reader can see it.
-fn shortened(value: &str) -> String {
+/// Returns a value as a message shows it: a long one is cut where the reader can see it.
+fn shortened(value: &str, rules: InForce) -> String {
     let characters = value.chars().count();
-    if characters <= VALUE_CHARACTERS_MAX {
-        return value.to_owned();
+    // Escapes are longer than what they stand for: the bound is on what is shown.
+    let shown = if rules.shows_only_visible() {
+        visible(value)
+    } else {
+        value.to_owned()
+    };
+    if shown.chars().nth(VALUE_CHARACTERS_MAX).is_none() {
+        return shown;
     }
-    let start: String = value.chars().take(VALUE_CHARACTERS_MAX).collect();
+    let start: String = shown.chars().take(VALUE_CHARACTERS_MAX).collect();
     format!("{start}… ({characters} characters)")
 }

@@ -80,8 +80,8 @@ pub(super) fn release(state: &State, service: &ServiceKey, operator: &str) -> Re
             service: service.clone(),
         })]),
         _ => Err(Rejection::operator(format!(
-            "no export of {service} is held in the first place: the oldest one stands there. The members are shown by \
-             `{}`",
+            "there is nothing to release: the oldest export of {service} has the first place already. `{}` shows the \
+             members",
             advice::member_list()
         ))),
     }

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use shared::model::{
     ClusterId, Conflict, ConflictReason, Denial, Export, ExportStatus, PrecedenceClaim, Revision,
-    ServiceImport, ServiceKey, UnixMillis, sync::SourceState,
+    ServiceImport, ServiceKey, UnixMillis, sync::SourceState, visible,
 };
 
 use super::{
@@ -343,14 +343,14 @@ fn decisions(candidates: &[Candidate<'_>], import: &ServiceImport, rules: InForc
             property: property(reason),
             value: match reason {
                 ConflictReason::Port => conflict::ports_in_words(&import.ports),
-                _ => conflict::value(reason, oldest.export),
+                _ => visible(&conflict::value(reason, oldest.export)),
             },
             winner: oldest.cluster.clone(),
             revision: oldest.revision,
             losers: losers
                 .map(|loser| LosingValue {
                     cluster: loser.cluster.clone(),
-                    value: conflict::value(reason, loser.export),
+                    value: visible(&conflict::value(reason, loser.export)),
                     revision: loser.revision,
                 })
                 .collect(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use shared::model::{
     ApiServer, ApiServerState, ControlPlane, ControlPlaneReason as Reason, ControlPlaneVerdict, Health,
-    NodesHealth, UnixMillis,
+    NodesHealth, UnixMillis, visible,
 };
 
 use super::{
@@ -171,7 +171,7 @@ fn message(verdict: &ControlPlaneVerdict, failed_checks: &[Box<str>]) -> String 
         Reason::EtcdUnhealthy => {
             format!(
                 "The API server says that etcd fails; failed checks: {}.",
-                failed_checks.join(", ")
+                in_words(failed_checks)
             )
         }
         Reason::ControllerManagerLeaderLost => {
@@ -209,8 +209,13 @@ fn state(state: ApiServerState) -> &'static str {
     }
 }
 
+/// Names that a member chose, one behind the other.
+fn in_words(names: &[Box<str>]) -> String {
+    visible(&names.join(", "))
+}
+
 fn list(named: &[Box<str>], more: usize) -> String {
-    let names = named.join(", ");
+    let names = in_words(named);
     match more {
         0 => names,
         more => format!("{names}, and {more} more"),
@@ -244,7 +249,7 @@ fn not_ready_message(failed_checks: &[Box<str>]) -> String {
     } else {
         format!(
             "The API server says that it is not ready; failed checks: {}.",
-            failed_checks.join(", ")
+            in_words(failed_checks)
         )
     }
 }

@@ -149,7 +149,7 @@ pub(super) fn certify(
         })?;
     if !member.keys.contains_key(&by) {
         return Err(Rejection::operator(format!(
-            "key {by} is not admitted for cluster {cluster} any more, and renews nothing"
+            "key {by} is not admitted for cluster {cluster} any more, so it cannot renew a certificate"
         )));
     }
     let never_again = member.contested_keys.contains(&key)
@@ -354,8 +354,8 @@ fn expired(cluster: &ClusterId, end: UnixMillis, at: UnixMillis) -> Rejection {
     Rejection::admission(
         AdmissionRefusal::ExpiredCertificate,
         format!(
-            "the certificate of cluster {cluster} ended {} s before the latest time that this hub recorded: renew it \
-             (`{} --force`); if it is valid, the hub's clock was wrong",
+            "the certificate of cluster {cluster} ended {} s ago by this hub's clock: renew it (`{} --force`). If it is \
+             still valid, set the hub's clock",
             at.0.saturating_sub(end.0) / 1_000,
             advice::certs_member("DIR", Some(cluster))
         ),

@@ -57,7 +57,7 @@ fn leave(
     membership::current(state, cluster)?;
     if after_millis > LEAVING_LONGEST_MILLIS {
         return Err(Rejection::operator(format!(
-            "{cluster} cannot be told to leave in {} s: {} s are the longest, for what is put off further is forgotten",
+            "{cluster} cannot be told to leave in {} s: the longest delay is {} s. Choose a shorter --after",
             after_millis / 1_000,
             LEAVING_LONGEST_MILLIS / 1_000
         )));

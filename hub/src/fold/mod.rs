@@ -75,5 +75,5 @@ pub use state::{
     MemberStatus, RevokedKey, State,
 };
 pub use taken_back::{EngagedBrake, RemovedFact, TakenBack};
-pub use tokens::{Grant, TOKEN_REMEMBERED_MILLIS, TOKEN_USES_OF_ALL_MAX, TOKENS_MAX, may_join};
+pub use tokens::{Grant, TOKEN_REMEMBERED_MILLIS, TOKEN_USES_OF_ALL_MAX, TOKENS_MAX, may_join, token_time};
 pub use withheld::Withheld;

@@ -66,10 +66,12 @@ fn keeps_its_timestamp(member: &Member, fact: &Fact) -> Result<(), Rejection> {
             Err(Rejection::refused(
                 RefusalReason::TimestampChanged,
                 format!(
-                    "ServiceExport {} (uid {}) was reported with creationTimestamp {} and now with {} (Unix \
-                     milliseconds): the first stays. Delete the ServiceExport and create it again if its \
-                     place among the exports is to change",
-                    export.service, export.uid, known.created_at.0, export.created_at.0
+                    "ServiceExport {} (uid {}) was reported with creationTimestamp {} before, and now with {}. The hub keeps \
+                     the first one. To change the place of the export, delete the ServiceExport and create it again",
+                    export.service,
+                    export.uid,
+                    known.created_at.rfc3339(),
+                    export.created_at.rfc3339()
                 ),
             ))
         }

@@ -25,6 +25,9 @@ const ALIASES_SINCE: u32 = 3;
 /// The version from which on endpoints of exports that are held yield to ready ones of other members.
 pub(super) const HELD_YIELD_SINCE: u32 = 3;
 
+/// The version from which on text of members in messages has no characters that cannot be seen.
+const VISIBLE_SINCE: u32 = 3;
+
 /// The version that folds a log which never recorded another.
 pub const FIRST_FOLD_VERSION: u32 = 1;
 
@@ -89,6 +92,11 @@ impl InForce {
                 .then_some("it begins with \u{22}kube-\u{22}");
         }
         special::is_reserved_namespace(namespace).then_some("Kubernetes keeps it for itself")
+    }
+
+    /// Text of members in messages has no characters that cannot be seen.
+    pub(super) fn shows_only_visible(self) -> bool {
+        self.0 >= VISIBLE_SINCE
     }
 
     /// Ports are served by protocol and number.

@@ -78,6 +78,8 @@ pub enum SnapshotRow {
 pub struct SnapshotHeader {
     /// The version of the rules that derived it.
     pub fold_version: u32,
+    /// The time at which other rules took the log over last.
+    pub rules_since: UnixMillis,
     /// The last event folded.
     pub revision: Revision,
     /// Its time.
@@ -213,6 +215,7 @@ impl State {
             brakes,
             taken_back,
             fold_version: self.fold_version,
+            rules_since: self.rules_since,
             revision: self.revision,
             recorded_at: self.recorded_at,
             tombstone_floor: self.derived.tombstone_floor(),
@@ -447,6 +450,7 @@ impl Restoring {
             revision: header.revision,
             recorded_at: header.recorded_at,
             fold_version: header.fold_version,
+            rules_since: header.rules_since,
             exporters: exporters(&self.members),
             members: self
                 .members

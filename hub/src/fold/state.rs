@@ -24,6 +24,7 @@ pub struct State {
     pub(super) revision: Revision,
     pub(super) recorded_at: UnixMillis,
     pub(super) fold_version: u32,
+    pub(super) rules_since: UnixMillis,
     pub(super) members: Map<ClusterId, Arc<Member>>,
     /// Who exports a service. No entry is empty.
     pub(super) exporters: Map<ServiceKey, Exporters>,
@@ -352,6 +353,7 @@ impl State {
             revision: Revision::default(),
             recorded_at: UnixMillis::default(),
             fold_version: FIRST_FOLD_VERSION,
+            rules_since: UnixMillis::default(),
             members: Map::new(),
             exporters: Map::new(),
             derived: DerivedStore::default(),
@@ -409,6 +411,11 @@ impl State {
     /// The version of the rules that the log says folds it; adopt when it is not [`super::FOLD_VERSION`].
     pub fn fold_version(&self) -> u32 {
         self.fold_version
+    }
+
+    /// Time at which other rules took the log over last; 0 where a snapshot of an earlier release does not say.
+    pub fn rules_since(&self) -> UnixMillis {
+        self.rules_since
     }
 
     /// True while no member has any fact.

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use shared::model::{EndpointSlice, Export, FactKey, Revision, ServiceKey, UnixMillis};
+use shared::model::{EndpointSlice, Export, FactKey, Revision, ServiceKey, UnixMillis, policy::Usage};
 
 use super::{
     Map,
@@ -31,6 +31,12 @@ pub struct RemovedFact {
     pub at: UnixMillis,
 }
 
+impl RemovedFact {
+    fn usage(&self) -> Usage {
+        Usage::of(&self.recorded.encoded())
+    }
+}
+
 /// What one member took back.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TakenBack {
@@ -38,6 +44,8 @@ pub struct TakenBack {
     facts: Map<FactKey, RemovedFact>,
     /// The same in the order in which they are forgotten; nothing is while they are held.
     order: Map<(UnixMillis, FactKey), ()>,
+    /// The usage of the facts, as budgets count.
+    usage: Usage,
 }
 
 impl TakenBack {
@@ -50,7 +58,13 @@ impl TakenBack {
                 keys.map(|key| (key, ())).collect()
             }
         };
-        Self { brake, facts, order }
+        let usage = facts.values().map(RemovedFact::usage);
+        Self {
+            usage: usage.fold(Usage::default(), Usage::and),
+            brake,
+            facts,
+            order,
+        }
     }
 
     /// The brake, while it is engaged.
@@ -61,6 +75,11 @@ impl TakenBack {
     /// Everything that is held or remembered.
     pub fn facts(&self) -> &Map<FactKey, RemovedFact> {
         &self.facts
+    }
+
+    /// Returns the usage of everything here, as budgets count.
+    pub fn usage(&self) -> Usage {
+        self.usage
     }
 
     /// A fact that is held.
@@ -132,12 +151,18 @@ impl TakenBack {
         if self.brake.is_none() {
             self.order.insert((at, key.clone()), ());
         }
-        self.facts.insert(key, RemovedFact { recorded, at });
+        let removed = RemovedFact { recorded, at };
+        self.usage = self.usage.and(removed.usage());
+        if let Some(before) = self.facts.get(&key) {
+            self.usage = self.usage.without(before.usage());
+        }
+        self.facts.insert(key, removed);
     }
 
     /// A fact is reported again.
     pub(super) fn remove(&mut self, key: &FactKey) -> Option<RemovedFact> {
         let removed = self.facts.remove(key)?;
+        self.usage = self.usage.without(removed.usage());
         self.order.remove(&(removed.at, key.clone()));
         Some(removed)
     }
@@ -159,7 +184,9 @@ impl TakenBack {
         let due = self.order.keys().take_while(|(at, _)| *at <= then);
         let due: Vec<(UnixMillis, FactKey)> = due.cloned().collect();
         for one in due {
-            self.facts.remove(&one.1);
+            if let Some(gone) = self.facts.remove(&one.1) {
+                self.usage = self.usage.without(gone.usage());
+            }
             self.order.remove(&one);
         }
     }

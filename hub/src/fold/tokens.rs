@@ -30,6 +30,12 @@ pub enum Grant {
     Again(Arc<str>),
 }
 
+/// Returns the time by which a token is judged where the clock says `clock`: not before what the log recorded last, so that
+/// a clock that is set back revives no token.
+pub fn token_time(state: &State, clock: UnixMillis) -> UnixMillis {
+    clock.max(state.recorded_at)
+}
+
 /// Whether a cluster may be given a certificate for this id and key at a time. Refusals say what to do.
 pub fn may_join(
     state: &State,
@@ -63,7 +69,7 @@ pub fn may_join(
             )))
         };
     }
-    if known.token.expires_at <= at {
+    if known.token.expires_at <= token_time(state, at) {
         return Err(refused("this token expired"));
     }
     if !known.token.scope.covers(cluster) {
@@ -139,6 +145,7 @@ pub(super) fn create(
     operator: &str,
     at: UnixMillis,
 ) -> Result<Vec<Draft>, Rejection> {
+    let at = token_time(state, at);
     if !(1..=TOKEN_USES_MAX).contains(&token.uses) {
         let uses = token.uses;
         return Err(Rejection::operator(format!(

@@ -127,7 +127,7 @@ pub(super) fn namespace_from(text: &str) -> Result<Option<Box<str>>, Status> {
         "" => Ok(None),
         text if name::is_dns_label(text) => Ok(Some(text.into())),
         text => Err(Status::invalid_argument(format!(
-            "namespace {text:?} is none: it is an RFC 1123 DNS label"
+            "{text:?} is no namespace: use an RFC 1123 DNS label"
         ))),
     }
 }

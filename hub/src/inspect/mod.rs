@@ -60,7 +60,7 @@ use crate::{
 use audit::Audit;
 use paging::Asked;
 use query::Selection;
-use turns::Turns;
+use turns::{OfOne, Turns};
 
 pub(crate) use access::{Caller, Need};
 pub use answer::Answerer;
@@ -72,7 +72,7 @@ pub use page::{PAGE_BYTES_MAX, PAGE_OBJECTS_DEFAULT, PAGE_OBJECTS_MAX, PAGE_TOKE
 pub use paging::Pinned;
 pub use pins::{PINNED_FOR_MEMBERS_MAX, PINNED_FOR_PEOPLE_MAX, PINNED_MILLIS};
 pub use topologies::TOPOLOGIES_EXPLAINED_MAX;
-pub use turns::{ANSWERED_OF_MEMBERS_MAX, ANSWERED_OF_ONE_MAX, ANSWERED_OF_READERS_MAX};
+pub use turns::{ANSWERED_OF_MEMBERS_MAX, ANSWERED_OF_ONE_MAX, ANSWERED_OF_READERS_MAX, WATCHES_OF_ONE_MAX};
 
 /// Watches by operators at the same time.
 pub const OPERATOR_WATCHES_MAX: usize = 32;
@@ -81,6 +81,8 @@ pub const MEMBER_WATCHES_MAX: usize = 32;
 /// Watches by readers at the same time: apart from the operators', and more than one of them may have calls.
 pub const READER_WATCHES_MAX: usize = 64;
 const _: () = assert!(READER_CALLS_MAX < READER_WATCHES_MAX);
+const _: () =
+    assert!(2 * WATCHES_OF_ONE_MAX <= MEMBER_WATCHES_MAX && 2 * WATCHES_OF_ONE_MAX <= READER_WATCHES_MAX);
 
 /// Requests that may wait at once for a revision that they name.
 const AT_LEAST_WAITING_MAX: usize = 64;
@@ -103,6 +105,7 @@ pub struct Inspection {
     metrics: InspectionMetrics,
     audit: Audit,
     turns: Turns,
+    watches_of_one: OfOne,
     drain: CancellationToken,
     operator_watches: Arc<Semaphore>,
     reader_watches: Arc<Semaphore>,
@@ -168,6 +171,7 @@ impl Inspection {
             metrics,
             audit: Audit::default(),
             turns: Turns::default(),
+            watches_of_one: OfOne::new(WATCHES_OF_ONE_MAX),
             drain,
             operator_watches: Arc::new(Semaphore::new(OPERATOR_WATCHES_MAX)),
             reader_watches: Arc::new(Semaphore::new(READER_WATCHES_MAX)),

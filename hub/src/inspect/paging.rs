@@ -153,8 +153,9 @@ impl Inspection {
             None => {}
         }
         Err(Status::aborted(format!(
-            "revision {} of epoch {}, of which the first pages are, is not kept any more: {PINNED_FOR_PEOPLE_MAX} \
-             revisions are for operators and readers and {PINNED_FOR_MEMBERS_MAX} for members, each for {} s after the last page. Start again, without page_token",
+            "the pages before this one are of revision {} of epoch {}, which the hub does not keep any more. It keeps \
+             {PINNED_FOR_PEOPLE_MAX} revisions for operators and readers and {PINNED_FOR_MEMBERS_MAX} for members, each for {} s \
+             after its last page. Start again, without page_token",
             token.revision,
             token.epoch,
             PINNED_MILLIS / 1_000

@@ -18,6 +18,8 @@ pub const ANSWERED_OF_ONE_MAX: usize = 2;
 pub const ANSWERED_OF_MEMBERS_MAX: usize = 4;
 /// Requests of all readers that are answered at once.
 pub const ANSWERED_OF_READERS_MAX: usize = 4;
+/// Watches of one member, or one reader, that are open at once: fewer than there are places for all of them.
+pub const WATCHES_OF_ONE_MAX: usize = 8;
 /// Callers of which it is remembered that they ask; those who do not are forgotten beyond it.
 const CALLERS_REMEMBERED: usize = 64;
 
@@ -26,7 +28,14 @@ const CALLERS_REMEMBERED: usize = 64;
 pub(super) struct Turns {
     members: Arc<Semaphore>,
     readers: Arc<Semaphore>,
-    of_one: Arc<Mutex<BTreeMap<Caller, Weak<Semaphore>>>>,
+    of_one: OfOne,
+}
+
+/// The places of each caller. Clones are the same ones.
+#[derive(Debug, Clone)]
+pub(super) struct OfOne {
+    most: usize,
+    callers: Arc<Mutex<BTreeMap<Caller, Weak<Semaphore>>>>,
 }
 
 /// A request is answered until this is dropped.
@@ -41,7 +50,7 @@ impl Default for Turns {
         Self {
             members: Arc::new(Semaphore::new(ANSWERED_OF_MEMBERS_MAX)),
             readers: Arc::new(Semaphore::new(ANSWERED_OF_READERS_MAX)),
-            of_one: Arc::default(),
+            of_one: OfOne::new(ANSWERED_OF_ONE_MAX),
         }
     }
 }
@@ -55,24 +64,33 @@ impl Turns {
             Caller::Reader(_) => &self.readers,
             Caller::Member(_) => &self.members,
         };
-        let own = self.own(caller).acquire_owned().await;
+        let own = self.of_one.places(caller).acquire_owned().await;
         let all = all.clone().acquire_owned().await;
         Turn {
             // They are never closed.
             _taken: own.ok().zip(all.ok()),
         }
     }
+}
 
-    fn own(&self, caller: &Caller) -> Arc<Semaphore> {
+impl OfOne {
+    /// Gives each caller so many places.
+    pub(super) fn new(most: usize) -> Self {
+        let callers = Arc::default();
+        Self { most, callers }
+    }
+
+    /// The places of a caller.
+    pub(super) fn places(&self, caller: &Caller) -> Arc<Semaphore> {
         // It guards handles only.
-        let mut of_one = self.of_one.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut of_one = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(own) = of_one.get(caller).and_then(Weak::upgrade) {
             return own;
         }
         if of_one.len() >= CALLERS_REMEMBERED {
             of_one.retain(|_, own| own.strong_count() > 0);
         }
-        let own = Arc::new(Semaphore::new(ANSWERED_OF_ONE_MAX));
+        let own = Arc::new(Semaphore::new(self.most));
         of_one.insert(caller.clone(), Arc::downgrade(&own));
         own
     }
@@ -116,7 +134,7 @@ mod tests {
         for number in 0..10 * CALLERS_REMEMBERED {
             drop(turns.of(&member(number)).await);
         }
-        let remembered = turns.of_one.lock().expect("not poisoned").len();
+        let remembered = turns.of_one.callers.lock().expect("not poisoned").len();
         assert!(remembered <= CALLERS_REMEMBERED, "{remembered}");
     }
 }

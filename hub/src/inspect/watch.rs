@@ -15,7 +15,7 @@ use tokio_stream::Stream;
 use tonic::{Code, Status};
 
 use super::{
-    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX, READER_WATCHES_MAX,
+    Inspection, MEMBER_WATCHES_MAX, OPERATOR_WATCHES_MAX, READER_WATCHES_MAX, WATCHES_OF_ONE_MAX,
     access::{self, Caller},
     filter::Filter,
     metrics::OpenWatch,
@@ -51,7 +51,7 @@ pub(super) struct Watch {
     /// Said after what was sent last; nothing follows it.
     last_word: Option<Status>,
     ended: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Place,
     _open: OpenWatch,
 }
 
@@ -69,7 +69,9 @@ impl Watch {
         let changed = inspection.view.subscribe();
         let head = inspection.view.read().head();
         let after_head = head.revision.next();
+        let turn = inspection.turns.of(&caller).await;
         let (epoch, _) = inspection.epoch_of(&request.epoch, head.epoch).await?;
+        drop(turn);
         let is_current = epoch == head.epoch;
         // An earlier epoch has ended: what is read of it is what it has.
         let begins = if is_current { after_head } else { OLDEST };
@@ -209,15 +211,31 @@ impl Watch {
     }
 }
 
-fn place(inspection: &Inspection, caller: &Caller) -> Result<OwnedSemaphorePermit, Status> {
+/// A place among the watches of the caller, where it has a share, and one among those of all of its kind.
+type Place = (Option<OwnedSemaphorePermit>, OwnedSemaphorePermit);
+
+fn place(inspection: &Inspection, caller: &Caller) -> Result<Place, Status> {
+    let own = match caller {
+        Caller::Operator(_) => None,
+        Caller::Reader(_) | Caller::Member(_) => {
+            let own = inspection.watches_of_one.places(caller).try_acquire_owned();
+            Some(own.map_err(|_| {
+                Status::resource_exhausted(format!(
+                    "{WATCHES_OF_ONE_MAX} watches with this certificate's identity are open, as many as one may have: close \
+                     one, or read pages with EventLog/List"
+                ))
+            })?)
+        }
+    };
     let (places, max) = match caller {
         Caller::Operator(_) => (&inspection.operator_watches, OPERATOR_WATCHES_MAX),
         Caller::Reader(_) => (&inspection.reader_watches, READER_WATCHES_MAX),
         Caller::Member(_) => (&inspection.member_watches, MEMBER_WATCHES_MAX),
     };
-    places.clone().try_acquire_owned().map_err(|_| {
+    let place = places.clone().try_acquire_owned().map_err(|_| {
         Status::resource_exhausted(format!(
             "{max} watches are open, as many as there may be: close one, or read pages with EventLog/List"
         ))
-    })
+    })?;
+    Ok((own, place))
 }

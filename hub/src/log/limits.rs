@@ -63,7 +63,7 @@ fn age(text: &str) -> Result<u64, String> {
 }
 
 /// Bytes.
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     measured(text, &SIZES).ok_or_else(|| "a size is a number and a unit, as 10GB or 512MiB, or bytes".into())
 }
 

@@ -14,7 +14,7 @@ use tonic::{Request, Response, Status};
 use super::service::MembershipService;
 use crate::{
     clock::Clock,
-    fold::{Command, JoinTokenState},
+    fold::{Command, JoinTokenState, token_time},
     inspect::Need,
 };
 
@@ -124,7 +124,8 @@ impl TokenService {
         let hash =
             hash.map_err(|_| Status::invalid_argument("token_hash has 32 bytes: the sha256 of the token"))?;
         let scope = request.cluster_ids.parse();
-        let at = self.clock.wall();
+        let present = self.membership.inspection().present()?;
+        let at = token_time(&present.state, self.clock.wall());
         let token = JoinToken {
             hash,
             scope: scope.map_err(|error: InvalidScope| Status::invalid_argument(error.to_string()))?,

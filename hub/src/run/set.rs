@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     args::SetArgs,
-    bounds::Bounds,
+    bounds::{Bounds, StateBounds},
     certs::MemberIssuer,
     clock::Clock,
     hub::{Hub, HubMetrics},
@@ -44,6 +44,8 @@ pub(super) struct Common {
     pub(super) retention: Retention,
     /// How full the disk under each log may get.
     pub(super) disk: DiskArgs,
+    /// The bounds on what the members of each may have recorded.
+    pub(super) state: StateBounds,
     /// Where ClusterProfiles are kept.
     pub(super) kubeconfig: Option<PathBuf>,
     /// How many may come to the port of each.
@@ -309,6 +311,7 @@ fn options(args: &SetArgs, common: &Common, identity: &Identity) -> anyhow::Resu
             retention: common.retention,
             disk_alarm_percent: common.disk.disk_alarm,
             disk_reserve_percent: common.disk.disk_reserve,
+            state: common.state,
             ..Bounds::default()
         },
     })

@@ -27,14 +27,14 @@ pub(super) fn word(not: &NotAdmitted) -> &'static str {
 pub(super) fn status(not: NotAdmitted, cluster: &ClusterId, key: KeyFingerprint) -> Status {
     match not {
         NotAdmitted::Held(holder) if holder.is_copied => Status::already_exists(format!(
-            "cluster {cluster} is held by session {} of agent instance {}, which leads in its cluster as this one does in its \
-             own: one of the two clusters is a copy of the other, restored from a backup for instance. The one that \
-             was there keeps the member. Stop the agent of the copy, and have it join under an id of its own",
+            "cluster {cluster} is held by session {} of agent instance {}, and both agents lead in their clusters: one cluster \
+             is a copy of the other, for example restored from a backup. The hub keeps the session that it has. Stop the \
+             agent of the copy, and let it join under an id of its own",
             holder.session.0, holder.instance
         )),
         NotAdmitted::Held(holder) => Status::already_exists(format!(
-            "cluster {cluster} is held by session {} of agent instance {}, which is alive: stop that agent, or see that \
-             two clusters do not share one certificate",
+            "cluster {cluster} is held by session {} of agent instance {}, which is alive. Stop that agent, or \
+             give each of the two clusters a certificate of its own",
             holder.session.0, holder.instance
         )),
         NotAdmitted::NewEpoch | NotAdmitted::JudgedBefore => {

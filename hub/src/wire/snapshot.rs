@@ -149,6 +149,7 @@ fn service_from_proto(service: Option<v1::ServiceKey>) -> Decoded<ServiceKey> {
 fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
     v1::SnapshotHeader {
         fold_version: header.fold_version,
+        rules_since_unix_millis: header.rules_since.0,
         revision: header.revision.0,
         recorded_at_unix_millis: header.recorded_at.0,
         tombstone_floor: header.tombstone_floor.0,
@@ -172,6 +173,7 @@ fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
 fn header_from_proto(header: &v1::SnapshotHeader) -> SnapshotHeader {
     SnapshotHeader {
         fold_version: header.fold_version,
+        rules_since: UnixMillis(header.rules_since_unix_millis),
         revision: Revision(header.revision),
         recorded_at: UnixMillis(header.recorded_at_unix_millis),
         tombstone_floor: Revision(header.tombstone_floor),

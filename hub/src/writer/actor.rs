@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use shared::model::{Cursor, SessionId, sync::Source};
+use shared::model::{ClusterId, Cursor, SessionId, sync::Source};
 use tokio::sync::{mpsc, oneshot, watch};
 
 use self::disk::Retaining;
@@ -70,6 +70,8 @@ pub struct Writer {
     /// The log's current segment is to be sealed, as of the last tick.
     segment_full: bool,
     retaining: Retaining,
+    /// The alarm on what all members have recorded is on.
+    state_alarm: bool,
     /// The log can write no more, whether anything is to be appended or not.
     failure: Option<Failure>,
     next_token: Token,
@@ -130,6 +132,7 @@ impl Writer {
             snapshot_wanted: false,
             segment_full: false,
             retaining: Retaining::since(at),
+            state_alarm: false,
             failure: None,
             next_token: 1,
             service: ServiceTold::default(),
@@ -167,6 +170,7 @@ impl Writer {
         self.core.adopt_rules(at.wall);
         let stats = self.log.stats();
         self.look_at_the_disk(&stats);
+        self.look_at_the_state();
     }
 
     /// Whether it takes more. Not while the batch is full, nor while something waits that is done between batches.
@@ -203,6 +207,7 @@ impl Writer {
         match work {
             Work::Request(request) => self.handle(request, at),
             Work::Admit { request, sink, reply } => {
+                self.note_holder(&request.cluster);
                 let token = self.token();
                 self.admissions.insert(token, Admitting { sink, reply });
                 self.handle(Request::Admit(token, request), at);
@@ -243,6 +248,15 @@ impl Writer {
         self.service.note(&self.core, &self.metrics);
     }
 
+    /// Notes when the holder of a member was heard, before another agent of the member is judged.
+    fn note_holder(&mut self, cluster: &ClusterId) {
+        let holder = self.core.holder(cluster);
+        let heard = holder.and_then(|session| self.sessions.get(&session));
+        if let Some(at) = heard.map(SessionSink::heard_at) {
+            self.core.note_heard(cluster, at);
+        }
+    }
+
     /// Says whether the clusterset is served.
     pub fn service(&self) -> watch::Receiver<bool> {
         self.service.watch()
@@ -268,6 +282,7 @@ impl Writer {
         self.metrics.observe_log(&stats);
         self.retain(&stats, at);
         self.look_at_the_disk(&stats);
+        self.look_at_the_state();
     }
 
     /// Does one thing that is due, besides taking and completing; false when nothing is.
@@ -556,5 +571,6 @@ fn import_rules_of(state: &State) -> Option<ImportRules> {
 
 mod disk;
 mod epoch;
+mod state_room;
 #[cfg(test)]
 mod tests;

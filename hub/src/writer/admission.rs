@@ -15,6 +15,7 @@ use shared::model::{
 
 use super::{
     claims::{self, Witness},
+    connectivity::SUSPECT_AFTER_MILLIS,
     core::{Core, Open},
     request::{
         Admission, AdmitRequest, CursorCheck, HEARTBEAT_INTERVAL_MILLIS, Holder, HolderAnswer, NotAdmitted,
@@ -57,7 +58,7 @@ impl Core {
         // have a holder pinged, be it under a key that is nobody's or from another cluster.
         let epoch = self.head.epoch;
         let drafts = fold::decide(&self.state, &command).map_err(|rejection| refused(&rejection, epoch))?;
-        self.check_holder(request, key_is_new)?;
+        self.check_holder(request, key_is_new, now)?;
         if self.room.refuses_to_admit(&drafts) {
             return Err(NotAdmitted::NotServing(no_room(cluster)));
         }
@@ -165,7 +166,12 @@ impl Core {
     /// Who holds the member keeps it while it answers, unless another agent was elected since in its cluster, which it
     /// denies as long as it leads there. A new key takes over from nobody who answers, whatever the Hello says of agents
     /// and elections: it is the one word of a stranger that nobody has confirmed.
-    fn check_holder(&mut self, request: &AdmitRequest, key_is_new: bool) -> Result<(), NotAdmitted> {
+    fn check_holder(
+        &mut self,
+        request: &AdmitRequest,
+        key_is_new: bool,
+        now: u64,
+    ) -> Result<(), NotAdmitted> {
         let AdmitRequest {
             cluster, key, hello, ..
         } = request;
@@ -181,7 +187,7 @@ impl Core {
             Some(HolderAnswer::Lives) => same_agent || newer,
             Some(HolderAnswer::Leads) => same_agent,
             // Nobody waits for one that has not been heard for seconds.
-            None => same_agent || newer && self.is_doubtful(cluster),
+            None => same_agent || newer && self.is_doubtful(cluster, now),
         };
         if takes_over {
             return Ok(());
@@ -199,10 +205,22 @@ impl Core {
         }))
     }
 
-    /// A member has been silent for so long that it counts as suspect, or as lost.
-    fn is_doubtful(&self, cluster: &ClusterId) -> bool {
+    /// Returns true if a member is recorded as suspect or lost, and is still silent. Its record alone is not enough: one
+    /// that was heard again is recorded as live at the next tick only.
+    fn is_doubtful(&self, cluster: &ClusterId, now: u64) -> bool {
         let member = self.state.current_member(cluster);
         member.is_some_and(|member| member.connectivity() != Connectivity::Live)
+            && self.heard.silence(cluster, now) >= SUSPECT_AFTER_MILLIS
+    }
+
+    /// The session that holds a member.
+    pub(super) fn holder(&self, cluster: &ClusterId) -> Option<SessionId> {
+        self.sessions.get(cluster).map(|open| open.session)
+    }
+
+    /// Notes the last sign of life of a member, which a tick would note later.
+    pub(super) fn note_heard(&mut self, cluster: &ClusterId, at: u64) {
+        self.heard.heard(cluster, at);
     }
 
     /// Two agents have one identity: it is recorded, and the one that was there stays.
@@ -390,7 +408,7 @@ fn never_acknowledged(cluster: &ClusterId, epoch: Epoch) -> String {
 fn doubted(cluster: &ClusterId) -> String {
     format!(
         "cluster {cluster} says for the second time within {} minutes that this hub's log was rewound or is of an \
-         older epoch, and was believed the first time. Restart its agent: it then asks for a snapshot. If it goes \
+         older epoch. The hub believed it the first time. Restart its agent: it then asks for a snapshot. If it goes \
          on, somebody else has its certificate, or the agent is broken: \
          `{}` shuts it out",
         claims::MINT_INTERVAL_MILLIS / 60_000,
@@ -401,20 +419,21 @@ fn doubted(cluster: &ClusterId) -> String {
 fn newcomer_doubted(cluster: &ClusterId) -> String {
     let minutes = claims::MINT_INTERVAL_MILLIS / 60_000;
     format!(
-        "cluster {cluster} is no member here and says that this hub's log was rewound, as it or another that is none said \
-         within the last {minutes} minutes and was believed. Restart its agent: it then asks for a snapshot. If you \
-         do not know the cluster, its certificate was not to be issued"
+        "cluster {cluster} is no member here, and says that this hub's log was rewound. The hub believes this of clusters \
+         that are no members once in {minutes} minutes, and did already. Restart its agent: it then asks for a snapshot. \
+         If you do not know the cluster, find out who issued its certificate"
     )
 }
 
 fn impossible(cluster: &ClusterId, epoch: Epoch, known: UnixMillis) -> String {
     format!(
-        "cluster {cluster} says that it knows epoch {epoch}, which is more than {} hours after the latest time that \
-         this hub knows ({} ms since 1970). If this hub's clock is wrong, set it. If not, remove the annotation of \
-         that cluster's Lease tributary-agent that says so and restart its agent; if that does not help, somebody \
-         else has its certificate: `{}` shuts it out",
+        "cluster {cluster} says that it knows epoch {epoch}, which began at {}. That is more than {} hours after the latest \
+         time that this hub knows, {}. If this hub's clock is wrong, set it. If it is right, remove the annotation \
+         tributary.dev/epoch of the Lease tributary-agent in that cluster, and restart its agent. If that does not help, \
+         somebody else has the certificate of the cluster: `{}` shuts it out",
+        epoch.created_at.rfc3339(),
         claims::EPOCH_AHEAD_MAX_MILLIS / 3_600_000,
-        known.0,
+        known.rfc3339(),
         advice::member_evict(cluster)
     )
 }

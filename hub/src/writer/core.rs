@@ -146,7 +146,7 @@ impl Core {
         for (key, derived) in state.all_derived() {
             conflicts.changed(key, Some(&derived.content));
         }
-        let budgets = Budgets::of(&state, now);
+        let budgets = Budgets::of(&state, options.bounds.state, now);
         let departures = Departures::of(&state, now);
         let holds = Holds::of(&state);
         Self {

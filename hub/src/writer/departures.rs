@@ -114,7 +114,8 @@ impl Holds {
             let seen = match known.get(&cluster) {
                 Some(seen) if seen.since == since => *seen,
                 _ if at_start.get(&cluster) == Some(&since) => SeenHold {
-                    before: clock.0.saturating_sub(since.0),
+                    // Earlier rules held without an end: such a hold has its whole time from when these took over.
+                    before: clock.0.saturating_sub(since.max(state.rules_since()).0),
                     not_before: now.saturating_add(GRACE_AT_START_MILLIS),
                     ..new
                 },

@@ -13,8 +13,8 @@ use super::{
 };
 
 /// What members are told while nothing may grow.
-const NO_ROOM: &str = "the hub's disk is nearly full: it records for now only what goes. What it has of \
-    this stands, and it asks again by itself when there is room. Give its volume more room";
+const NO_ROOM: &str = "the hub's disk is nearly full, and it records only removals for now. It keeps what it has of this, \
+    and asks again by itself when there is room. Give its volume more room";
 
 /// What a member is told that listed while not all of it was taken.
 const ROOM_AGAIN: &str = "the hub's disk has room again: connect again, and list what it did not take";

@@ -5,7 +5,7 @@
 //!   pure.
 //! * `segments.rs`: when a segment of the log is full, pure. `disk_room.rs`: whether its disk has room for growth, pure.
 //!   `held_back.rs`: what is said to members when it has none, pure. `budgets.rs`, `over_budget.rs`, `waiting.rs`: the
-//!   same for what a member may have, pure. `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences,
+//!   same for what a member may have, pure. `totals.rs`: what all may have together, pure. `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences,
 //!   pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `published.rs`: what questions are answered from, pure. `present.rs`: where they find it; they never reach the writer.
@@ -37,6 +37,7 @@ mod self_preservation;
 mod service;
 mod stored;
 mod thread;
+mod totals;
 mod waiting;
 mod withdrawals;
 
@@ -57,4 +58,5 @@ pub use self::{
         Admission, AdmitRequest, Certification, CursorCheck, CursorVerdict, Dealt, Describe, Holder,
         HolderAnswer, NotAdmitted, Operated, Pinged, Reply, Request, Token,
     },
+    totals::{STATE_ALARM_PERCENT, Total, fullest},
 };

@@ -7,7 +7,7 @@ use shared::model::{
     sync::RefusalReason,
 };
 
-use super::{core::Core, request::Reply};
+use super::{budgets::Lack, core::Core, request::Reply, totals::Total};
 use crate::fold::RecordedFact;
 
 impl Core {
@@ -26,10 +26,12 @@ impl Core {
         if known.is_some_and(|known| known.hash == fact.hash) {
             return None;
         }
-        let (limit, most) =
-            self.budgets
-                .lack(cluster, known.map(RecordedFact::encoded).as_ref(), fact, now)?;
-        Some(words(cluster, limit, most))
+        let known = known.map(RecordedFact::encoded);
+        let lack = self.budgets.lack(cluster, known.as_ref(), fact, now)?;
+        Some(match lack {
+            Lack::Budget(limit, most) => words(cluster, limit, most),
+            Lack::Total(total, most) => words_for_all(cluster, total, most),
+        })
     }
 
     /// An item waits at its agent; false: as [`Core::refuse_for_now`] says.
@@ -88,8 +90,14 @@ impl Core {
         sessions.filter(|open| !open.waiting.is_empty()).count()
     }
 
+    /// Returns the usage of all members.
+    pub fn used(&self) -> Usage {
+        self.budgets.all()
+    }
+
     /// Asks the members of which something waits, where there may be room now.
     pub(super) fn ask_for_what_waits(&mut self, now: u64) {
+        self.budgets.tick(&self.state);
         for (cluster, open) in &mut self.sessions {
             if open.waiting.is_due(now) && self.budgets.has_eased(cluster, now) {
                 open.waiting.asked(now);
@@ -97,6 +105,20 @@ impl Core {
             }
         }
     }
+}
+
+fn words_for_all(cluster: &ClusterId, total: Total, most: u64) -> String {
+    let what = match total {
+        Total::Exports => format!("{most} ServiceExports"),
+        Total::EndpointSlices => format!("{most} EndpointSlices"),
+        Total::Memory => format!("{} MiB of memory for its state", most / (1024 * 1024)),
+    };
+    format!(
+        "the clusterset is nearly full: its hub allows {what} for all members, and cluster {cluster} has its share. The hub \
+         keeps what it has of this, and asks again by itself when there is room. Export less, or have an operator raise {} \
+         of the hub",
+        total.flag()
+    )
 }
 
 fn words(cluster: &ClusterId, limit: Limit, most: u64) -> String {
@@ -108,8 +130,8 @@ fn words(cluster: &ClusterId, limit: Limit, most: u64) -> String {
         ),
     };
     format!(
-        "{cause}: what the hub has of this stands, and it asks again by itself when there is room. Report less, or have \
-         an operator raise {} in the policy of the clusterset",
+        "{cause}. The hub keeps what it has of this, and asks again by itself when there is room. Report less, or have an \
+         operator raise {} in the policy of the clusterset",
         limit.field()
     )
 }

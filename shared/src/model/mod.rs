@@ -20,6 +20,7 @@ pub mod service;
 pub mod sync;
 pub mod token;
 pub mod validate;
+pub mod visible;
 
 pub use changed_by::ChangedBy;
 pub use digest::{ContentDigest, ContentHasher, FactsDigest, facts_digest};
@@ -43,3 +44,4 @@ pub use service::{
     ServicePolicies, ServicePort, ServiceType, SessionAffinity, served_as,
 };
 pub use token::{JoinToken, TokenHash, TokenScope, TokenSecret};
+pub use visible::visible;

@@ -7,6 +7,35 @@ use std::fmt;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct UnixMillis(pub u64);
 
+impl UnixMillis {
+    /// Returns the time for people, as RFC 3339 has it with whole seconds; years beyond 9999 have more digits.
+    pub fn rfc3339(self) -> String {
+        let (days, seconds) = (self.0 / 86_400_000, self.0 / 1_000 % 86_400);
+        let (year, month, day) = date(days);
+        let (hour, minute, second) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
+        format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    }
+}
+
+/// The year, month and day so many days after 1 January 1970. It counts years from March, so that a leap day is the last
+/// of its year.
+fn date(days: u64) -> (u64, u64, u64) {
+    const DAYS_OF_400_YEARS: u64 = 146_097;
+    // From 1 March of the year 0.
+    let days = days + 719_468;
+    let (era, day) = (days / DAYS_OF_400_YEARS, days % DAYS_OF_400_YEARS);
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month = (5 * day + 2) / 153;
+    let day = day - (153 * month + 2) / 5 + 1;
+    let (month, next) = if month < 10 {
+        (month + 3, 0)
+    } else {
+        (month - 9, 1)
+    };
+    (year + era * 400 + next, month, day)
+}
+
 /// The last second that a creationTimestamp may state: the end of the year 9999.
 pub const CREATED_AT_SECONDS_MAX: i64 = 253_402_300_799;
 
@@ -165,6 +194,24 @@ mod tests {
             cursor.to_string(),
             "revision 12 of epoch 1700000000000-0000000000000007 (hash abababababababababababababababab)"
         );
+    }
+
+    #[test]
+    fn times_are_written_as_rfc_3339_has_them() {
+        for (millis, text) in [
+            (0, "1970-01-01T00:00:00Z"),
+            (951_782_399_999, "2000-02-28T23:59:59Z"),
+            (951_782_400_000, "2000-02-29T00:00:00Z"),
+            (951_868_800_000, "2000-03-01T00:00:00Z"),
+            (1_795_883_850_819, "2026-11-28T16:37:30Z"),
+            (4_107_542_400_000, "2100-03-01T00:00:00Z"),
+            (253_402_300_799_999, "9999-12-31T23:59:59Z"),
+            (253_402_300_800_000, "10000-01-01T00:00:00Z"),
+        ] {
+            assert_eq!(UnixMillis(millis).rfc3339(), text, "{millis}");
+        }
+        // A number from a peer may be any.
+        assert!(UnixMillis(u64::MAX).rfc3339().ends_with('Z'));
     }
 
     #[test]

@@ -8,6 +8,8 @@ use std::{
     path::Path,
 };
 
+use crate::model::visible;
+
 /// The error and its causes in one line. A cause that the line before it names already is left out.
 pub fn reason(error: &anyhow::Error) -> String {
     let mut said = String::new();
@@ -78,13 +80,12 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// A text that somebody else chose, for a log line. What cannot be seen is escaped, direction marks too, so that the text
-/// neither begins a line nor changes how one is shown.
+/// A text that somebody else chose, for a log line: what cannot be seen is escaped, as [`visible`] does.
 pub struct Foreign<'a>(pub &'a str);
 
 impl Display for Foreign<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0.escape_debug())
+        f.write_str(&visible(self.0))
     }
 }
 

@@ -30,9 +30,10 @@ use super::{
     unfinished::{Turn, Unfinished},
 };
 
-/// Handshakes of such connections at the same time; the oldest silent one goes for a newer one.
+/// Handshakes of such connections at the same time. For one more the source address with most of them loses its oldest.
 pub const JOIN_HANDSHAKES_MAX: usize = 64;
-/// Such connections at the same time; for one more the oldest goes that asks for nothing.
+/// Such connections at the same time. For one more the source address with most of them loses its oldest that asks for
+/// nothing.
 pub const JOIN_CONNECTIONS_MAX: usize = 128;
 /// How long such a connection lives: a join is one request.
 pub const JOIN_CONNECTION_AGE_MAX: Duration = Duration::from_secs(30);
@@ -140,7 +141,7 @@ async fn greet<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     };
     drop(turn);
     let place = places.try_enter(pulse, remote);
-    let place = place.ok_or_else(|| refused("as many as may be are open, and each asks for something"))?;
+    let place = place.ok_or_else(|| refused("all places are taken by connections that ask for something"))?;
     Ok(StrangerConnection {
         stream,
         end: Box::pin(sleep_until(born + JOIN_CONNECTION_AGE_MAX)),

@@ -3,6 +3,7 @@
 //! Never: performs a handshake.
 
 use std::{
+    cmp::Reverse,
     collections::BTreeMap,
     net::{IpAddr, Ipv6Addr, SocketAddr},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -15,6 +16,8 @@ use super::heard::Pulse;
 
 /// A peer that makes no progress for this long may be evicted: a few round trips.
 const STALLED_AFTER: Duration = Duration::from_millis(200);
+/// A source with so many times the sockets of the smallest one is a crowd: it alone makes room, and at once.
+const CROWD_FACTOR: usize = 4;
 
 /// Sockets that may have to go; clones are the same ones.
 #[derive(Clone)]
@@ -64,12 +67,12 @@ impl Unfinished {
         })))
     }
 
-    /// Sees to it that there is a place for the next one, and false if there is none now. Where there would be none, one
-    /// goes: of those that have said nothing, or else of those that have said nothing for a while to which we had an
-    /// answer, the one that is oldest by that, of the source that has most sockets. Whoever waits for us stays: when a
-    /// thousand honest members come at once, they are served in their order.
+    /// Makes a place for the next one, and returns false if there is none now. The source that has most sockets makes the
+    /// place. A crowd loses its oldest socket at once. Else one goes that has said nothing, or to which we had no answer
+    /// for a while. A socket that waits for us stays: when a thousand honest members come at once, they are served in
+    /// their order.
     pub(super) fn make_room(&self) -> bool {
-        self.lock().make_room()
+        self.lock().make_room(None)
     }
 
     /// Lets one in for which there is room.
@@ -84,11 +87,11 @@ impl Unfinished {
 
     /// Makes room for one and lets it in, if that can be.
     pub(super) fn try_enter(&self, pulse: Pulse, remote: Option<SocketAddr>) -> Option<Turn> {
-        let mut sockets = self.lock();
-        if !sockets.make_room() {
+        let (mut sockets, source) = (self.lock(), source_of(remote));
+        if !sockets.make_room(Some(source)) {
             return None;
         }
-        let (number, shown_out) = sockets.enter(pulse, source_of(remote));
+        let (number, shown_out) = sockets.enter(pulse, source);
         drop(sockets);
         Some(Turn {
             number,
@@ -104,27 +107,61 @@ impl Unfinished {
 }
 
 impl Sockets {
-    fn make_room(&mut self) -> bool {
+    /// `next`: the source of the one that is to enter, where it is known.
+    fn make_room(&mut self, next: Option<Option<IpAddr>>) -> bool {
         if self.open.len() < self.most {
             return true;
         }
-        let awaited = || self.open.iter().filter(|(_, socket)| socket.pulse.is_awaited());
-        let of_source = |socket: &Socket| self.of_source.get(&socket.source).copied().unwrap_or_default();
-        let silent = awaited()
-            .filter(|(_, socket)| socket.pulse.is_silent())
-            // Of several that are alike the first is the oldest.
-            .min_by_key(|(_, socket)| std::cmp::Reverse(of_source(socket)));
-        let stalled = || {
-            awaited()
-                .filter(|(_, socket)| socket.pulse.progressed().elapsed() >= STALLED_AFTER)
-                .min_by_key(|(_, socket)| (std::cmp::Reverse(of_source(socket)), socket.pulse.progressed()))
+        let number = match self.crowd(next) {
+            // Nobody else goes for what a crowd takes.
+            Some(crowd) => self.oldest_of(crowd),
+            None => self.oldest_that_may_go(),
         };
-        let number = silent.or_else(stalled).map(|(number, _)| *number);
         let gone = number.and_then(|number| self.remove(number));
         if let Some(gone) = &gone {
             gone.shown_out.cancel();
         }
         gone.is_some()
+    }
+
+    /// The source that has most sockets, if it has many more than the smallest one.
+    fn crowd(&self, next: Option<Option<IpAddr>>) -> Option<Option<IpAddr>> {
+        let (source, most) = self.of_source.iter().max_by_key(|(_, count)| **count)?;
+        let of_next = next.map(|next| self.count(next) + 1);
+        let smallest = self.of_source.values().copied().chain(of_next).min()?;
+        (*most >= smallest * CROWD_FACTOR).then_some(*source)
+    }
+
+    fn count(&self, source: Option<IpAddr>) -> usize {
+        self.of_source.get(&source).copied().unwrap_or_default()
+    }
+
+    /// Sockets whose peers we wait for.
+    fn awaited(&self) -> impl Iterator<Item = (u64, &Socket)> {
+        let open = self.open.iter().filter(|(_, socket)| socket.pulse.is_awaited());
+        open.map(|(number, socket)| (*number, socket))
+    }
+
+    fn oldest_of(&self, source: Option<IpAddr>) -> Option<u64> {
+        let of_source = self.awaited().filter(|(_, socket)| socket.source == source);
+        let oldest = of_source.min_by_key(|(_, socket)| socket.pulse.progressed());
+        oldest.map(|(number, _)| number)
+    }
+
+    /// Of those that are silent or stalled: of the source that has most sockets, a silent one first, the oldest first.
+    fn oldest_that_may_go(&self) -> Option<u64> {
+        let may_go = self.awaited().filter(|(_, Socket { pulse, .. })| {
+            pulse.is_silent() || pulse.progressed().elapsed() >= STALLED_AFTER
+        });
+        let oldest = may_go.min_by_key(|(_, socket)| {
+            let pulse = &socket.pulse;
+            (
+                Reverse(self.count(socket.source)),
+                !pulse.is_silent(),
+                pulse.progressed(),
+            )
+        });
+        oldest.map(|(number, _)| number)
     }
 
     fn enter(&mut self, pulse: Pulse, source: Option<IpAddr>) -> (u64, CancellationToken) {
@@ -235,6 +272,38 @@ mod tests {
             let out = crowd.each_ref().map(is_out);
             assert_eq!((out, is_out(&honest)), ([true, false, false], false));
         }
+    }
+
+    /// One address fills the places byte by byte and comes again and again; another one has said nothing yet.
+    #[tokio::test(start_paused = true)]
+    async fn one_address_pushes_out_its_own_sockets_and_nobody_elses() {
+        let sockets = Unfinished::new(8);
+        let enter = |spoke, address| sockets.try_enter(pulse(spoke), from(address)).expect("room");
+        let mut crowd: Vec<Turn> = (0..8).map(|_| enter(true, "10.0.0.1")).collect();
+        let honest = enter(false, "10.0.0.9");
+        assert!(is_out(&crowd[0]), "another address has its place at once");
+        for _ in 0..100 {
+            crowd.push(enter(true, "10.0.0.1"));
+            assert!(!is_out(&honest));
+        }
+        crowd.retain(|turn| !is_out(turn));
+        assert_eq!(crowd.len(), 7);
+        // Where all of the crowd wait for us, nobody goes.
+        let busy = Unfinished::new(4);
+        let answered = [(); 3].map(|()| {
+            let pulse = pulse(true);
+            pulse.beat();
+            busy.try_enter(pulse, from("10.0.0.1")).expect("room")
+        });
+        let silent = busy.try_enter(pulse(false), from("10.0.0.9")).expect("room");
+        let fifth = busy.try_enter(pulse(true), from("10.0.0.1"));
+        assert!(fifth.is_some() && is_out(&silent), "three are no crowd");
+        drop((fifth, silent));
+        let fourth = pulse(true);
+        fourth.beat();
+        let fourth = busy.try_enter(fourth, from("10.0.0.1")).expect("room");
+        assert!(busy.try_enter(pulse(true), from("10.0.0.9")).is_none());
+        assert!(!is_out(&fourth) && !answered.iter().any(is_out));
     }
 
     #[tokio::test(start_paused = true)]

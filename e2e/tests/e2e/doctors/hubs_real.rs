@@ -63,6 +63,7 @@ impl Place {
             // That of the machine that runs the tests says nothing about the product.
             ("--disk-alarm", "0%".into()),
             ("--disk-reserve", "0%".into()),
+            ("--state-memory", "1MiB".into()),
         ] {
             words.extend([flag.into(), value]);
         }

@@ -115,7 +115,7 @@ pub(super) const ROOMS: &[PureRoom] = &[
     },
     PureRoom {
         path: "hub/src/writer/budgets.rs",
-        may_name: &["crate::fold"],
+        may_name: &["crate::bounds", "crate::fold"],
     },
     PureRoom {
         path: "hub/src/writer/operate.rs",
@@ -136,6 +136,10 @@ pub(super) const ROOMS: &[PureRoom] = &[
     PureRoom {
         path: "hub/src/writer/waiting.rs",
         may_name: &[],
+    },
+    PureRoom {
+        path: "hub/src/writer/totals.rs",
+        may_name: &["crate::bounds"],
     },
     PureRoom {
         path: "hub/src/writer/self_preservation.rs",
@@ -359,7 +363,11 @@ pub(super) const ROOMS: &[PureRoom] = &[
     },
     PureRoom {
         path: "hub/src/doctor/judge.rs",
-        may_name: &["shared::api::names", "shared::doctor"],
+        may_name: &[
+            "crate::writer::STATE_ALARM_PERCENT",
+            "shared::api::names",
+            "shared::doctor",
+        ],
     },
     PureRoom {
         path: "e2e/src/oracle",

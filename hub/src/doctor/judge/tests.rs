@@ -67,6 +67,39 @@ fn a_disk_that_is_nearly_full() {
 }
 
 #[test]
+fn a_memory_limit_that_is_too_small_for_the_state() {
+    let (mib, gib) = (1 << 20, 1 << 30);
+    assert!(!memory(gib / 2, Some(gib), None).is_fault() && !memory(gib, None, None).is_fault());
+    let (name, what, fix) = fault(&[memory(gib, Some(gib), Some(665 * mib))]);
+    assert_eq!(name, "memory");
+    assert!(
+        what.contains("limit here is 1024 MiB, --state-memory 1024 MiB"),
+        "{what}"
+    );
+    assert!(fix.contains("--state-memory 665MiB"), "{fix}");
+}
+
+#[test]
+fn a_state_that_is_nearly_full() {
+    let metrics = |memory: u64| {
+        let mut text = "# TYPE tributary_hub_state_used gauge\n".to_owned();
+        for (of, used, limit) in [("exports", 10, 100), ("memory", memory, 1_000)] {
+            text += &format!("tributary_hub_state_used{{of=\"{of}\"}} {used}\n");
+            text += &format!("tributary_hub_state_limit{{of=\"{of}\"}} {limit}\n");
+        }
+        state(&Ok((200, text)))
+    };
+    assert!(!metrics(599).is_fault());
+    let (name, what, _) = fault(&[metrics(600)]);
+    assert_eq!(name, "state");
+    assert!(what.contains("60%") && what.contains("of=\"memory\""), "{what}");
+    assert_eq!(state(&Ok((200, String::new()))).verdict.word(), "skipped");
+    for said in [Ok((500, String::new())), Err("no".into())] {
+        assert_eq!(state(&said).verdict.word(), "unseen");
+    }
+}
+
+#[test]
 fn a_log_that_cannot_be_opened_or_is_of_a_later_release() {
     let of = |log| judged(&DataSeen { log, ..seen() });
     let (name, what, fix) = fault(&of(LogSeen::Refused("damaged".into())));

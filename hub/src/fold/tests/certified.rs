@@ -57,9 +57,9 @@ fn a_key_that_was_certified_is_admitted_and_survives_a_snapshot() {
 #[test]
 fn only_an_admitted_key_of_a_member_renews_and_only_for_a_key_that_is_not_refused() {
     let folded = given_members(&[]).after(admit("east", 1, "a"));
-    refused(&folded, certify(3, 2, 5), "renews nothing");
+    refused(&folded, certify(3, 2, 5), "cannot renew a certificate");
     let revoked = folded.clone().after(certify(2, 1, 5)).after(revoke(2));
-    refused(&revoked, certify(3, 2, 5), "renews nothing");
+    refused(&revoked, certify(3, 2, 5), "cannot renew a certificate");
     refused(&revoked, certify(2, 1, 5), "Ask with a new key");
     let contested = folded.clone().after(Command::ContestKey {
         cluster: cluster("east"),
@@ -67,7 +67,7 @@ fn only_an_admitted_key_of_a_member_renews_and_only_for_a_key_that_is_not_refuse
         kept: key(1),
     });
     refused(&contested, certify(4, 1, 5), "Ask with a new key");
-    refused(&contested, certify(3, 4, 5), "renews nothing");
+    refused(&contested, certify(3, 4, 5), "cannot renew a certificate");
     refused(&folded.after(evict("east")), certify(3, 1, 5), "is not a member");
 }
 

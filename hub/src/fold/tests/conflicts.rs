@@ -262,6 +262,23 @@ fn long_values_are_cut_where_the_reader_sees_it_and_nine_messages_fit_a_conditio
     assert!(joined.contains("… (10003 characters)"), "{joined}");
 }
 
+/// Annotations are any text, and conditions stand in other clusters.
+#[test]
+fn what_cannot_be_seen_is_escaped_in_messages_of_other_clusters() {
+    let annotated = |value| Export {
+        annotations: metadata(&[("note", value)]),
+        ..export(0)
+    };
+    let folded = two(annotated("a\u{1b}[31mred\nb"), annotated("\u{202e}(c)"));
+    let messages = folded.conflicts("east");
+    assert_eq!(
+        messages,
+        [
+            r#"Conflicting exported annotations. Using "note=a\u{1b}[31mred\nb" from oldest service export in "east". 1/2 clusters disagree. "west" has "note=\u{202e}(c)"."#
+        ]
+    );
+}
+
 #[test]
 fn equal_timestamps_are_decided_by_the_cluster_id() {
     let headless = |uid: &str| Export {

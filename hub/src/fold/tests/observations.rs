@@ -60,7 +60,7 @@ fn the_timestamp_of_a_known_uid_does_not_change_and_a_new_uid_may_have_any() {
     );
     assert_eq!(reason, RefusalReason::TimestampChanged);
     assert!(
-        message.contains("uid-5") && message.contains("5000") && message.contains("4000"),
+        message.contains("uid-5") && message.contains("00:00:05Z") && message.contains("00:00:04Z"),
         "{message}"
     );
     moved.uid = "another".into();

@@ -4,7 +4,7 @@ use shared::model::{JoinToken, TokenHash, UnixMillis, token::TOKEN_MILLIS_MAX};
 
 use super::given::{Folded, admit, cluster, evict, given_members, key};
 use crate::fold::{
-    Command, Grant, Rejection, State, TOKEN_REMEMBERED_MILLIS, TOKEN_USES_OF_ALL_MAX, may_join,
+    Command, Grant, Rejection, State, TOKEN_REMEMBERED_MILLIS, TOKEN_USES_OF_ALL_MAX, may_join, token_time,
 };
 
 /// When tokens of these tests expire.
@@ -102,6 +102,26 @@ fn a_token_that_expired_was_revoked_or_is_of_another_hub_gives_nothing() {
     let used = folded.clone().after(join(1, "east", 7)).after(revoke(1));
     refused(&used, 1, "east", 7, "was revoked");
     refused(&folded.after(revoke(1)), 1, "east", 7, "was revoked");
+}
+
+/// The clock is behind what the log recorded last.
+#[test]
+fn a_clock_that_is_set_back_revives_no_token_and_new_ones_last_as_long_as_they_should() {
+    let folded = Folded::default().after(create(1, "east", 1));
+    let mut later = folded.clone();
+    later.state.recorded_at = END;
+    let asked = |folded: &Folded| may_join(&folded.state, token(1), &cluster("east"), key(7), NOW);
+    assert_eq!(asked(&folded), Ok(Grant::New));
+    let refused = asked(&later).expect_err("it expired").to_string();
+    assert!(refused.contains("expired"), "{refused}");
+    assert_eq!(token_time(&later.state, NOW), END);
+    let past = create_until(2, "west", 1, END, NOW);
+    assert!(
+        later.carry_out(&past).is_err(),
+        "it would have expired before it was made"
+    );
+    let lasting = create_until(3, "west", 1, UnixMillis(END.0 + 10), NOW);
+    assert!(later.carry_out(&lasting).is_ok());
 }
 
 #[test]

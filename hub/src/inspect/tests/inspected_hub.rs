@@ -25,7 +25,7 @@ use crate::{
     clock::Clock,
     hub::{Hub, HubMetrics},
     inspect::Inspection,
-    log::{MemoryDisk, MemoryLog},
+    log::{Log, MemoryDisk, MemoryLog},
     membership::MembershipService,
     writer::{
         self, AdmitRequest, CursorCheck, CursorVerdict, NotAdmitted, Options, SessionEvent, SessionSink,
@@ -76,6 +76,18 @@ pub(crate) fn by_dashboard<T>(message: T) -> Request<T> {
     by(message, peer(uri, KeyFingerprint([0xda; 32])))
 }
 
+/// A request of the reader of a number.
+pub(crate) fn by_reader<T>(message: T, number: u8) -> Request<T> {
+    let uri = format!("spiffe://example.org/clusterset/default/reader/r{number}");
+    by(message, peer(&uri, KeyFingerprint([number; 32])))
+}
+
+/// A request with the certificate of a member of a number.
+pub(crate) fn by_member<T>(message: T, number: u8) -> Request<T> {
+    let uri = format!("spiffe://example.org/clusterset/default/cluster/m{number}");
+    by(message, peer(&uri, KeyFingerprint([100 + number; 32])))
+}
+
 /// A request of the member west.
 pub(crate) fn by_west<T>(message: T) -> Request<T> {
     by(
@@ -105,6 +117,11 @@ impl InspectedHub {
     pub(crate) fn new() -> Self {
         let epoch = Epoch::default().next(UnixMillis(1_000), 7);
         let log = MemoryLog::open(&MemoryDisk::default(), &clusterset(), epoch).expect("opened");
+        Self::over(Box::new(log))
+    }
+
+    /// The same over another log.
+    pub(crate) fn over(log: Box<dyn Log>) -> Self {
         let options = Options {
             hub: "hub".into(),
             hub_version: "test".into(),
@@ -113,7 +130,7 @@ impl InspectedHub {
         };
         let mut metrics = Registry::default();
         let counts = HubMetrics::register(&mut metrics);
-        let hub = Hub::start(Box::new(log), options, Clock::start(), counts).expect("started");
+        let hub = Hub::start(log, options, Clock::start(), counts).expect("started");
         let drain = CancellationToken::new();
         let inspection = hub.inspection(drain.clone());
         let membership = MembershipService::new(inspection.clone(), hub.writer.clone());

@@ -2,6 +2,7 @@
 
 mod access;
 mod concern;
+mod crowd;
 mod epochs;
 mod held;
 mod history;

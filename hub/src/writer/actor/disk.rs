@@ -60,23 +60,29 @@ impl Writer {
             return;
         }
         self.core.set_room(room);
-        tell(space, room);
+        tell(space, room, stats.segments > 1);
     }
 }
 
-fn tell(space: Option<Space>, room: DiskRoom) {
+/// An error is what refuses growth. History that goes is what was asked for, and has its warning.
+fn tell(space: Option<Space>, room: DiskRoom, history: bool) {
     let free = space.map_or(0, |space| space.free);
     match room {
         DiskRoom::Enough => tracing::info!(free, "the disk under the event log has room again"),
         DiskRoom::Scarce => tracing::warn!(
             free,
-            "the disk under the event log is filling up, and the oldest history goes to make room: give the disk more \
-             room, or keep less history (--retention-bytes, --retention-age)"
+            "the disk under the event log is filling up: the oldest history goes to make room, and nothing is refused. Give \
+             the disk more room, or keep less history (--retention-bytes, --retention-age)"
+        ),
+        DiskRoom::Reserve if history => tracing::error!(
+            free,
+            "the disk under the event log fills up faster than history can go: new exports, slices and members are refused \
+             until history has gone. If this lasts, give the disk more room"
         ),
         DiskRoom::Reserve => tracing::error!(
             free,
-            "the disk under the event log is nearly full and no history is left that could go: new exports, slices and \
-             members are refused until it has more room"
+            "the disk under the event log is nearly full, and no history is left that could go: new exports, slices and \
+             members are refused. Give the disk more room"
         ),
     }
 }

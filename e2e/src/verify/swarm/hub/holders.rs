@@ -4,7 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use hub::fold::{Connectivity, State};
+use hub::{
+    fold::{Connectivity, State},
+    writer::SUSPECT_AFTER_MILLIS,
+};
 use shared::model::{
     ClusterId, Epoch, KeyFingerprint,
     sync::{AgentMessage, Hello, HubMessage, Pong, Welcome},
@@ -39,6 +42,10 @@ struct Line {
     pinged: BTreeMap<u64, u64>,
     /// When the last ping that was answered was said, when its answer came, and whether that one leads.
     answered: Option<(u64, u64, bool)>,
+    /// The last time it was heard.
+    heard_at: u64,
+    /// The end of its last silence that was long enough for a suspect.
+    silent_until: u64,
     /// Another one came that may have taken over from it, and is gone or was not welcomed yet.
     is_doubtful: bool,
     /// The hub ended it because another one took over, whose Welcome is not said yet.
@@ -58,6 +65,8 @@ impl Holders {
             epoch: None,
             pinged: BTreeMap::new(),
             answered: None,
+            heard_at: 0,
+            silent_until: 0,
             is_doubtful: false,
             is_replaced: false,
         };
@@ -103,6 +112,10 @@ impl Holders {
         let Some(line) = self.streams.get_mut(&stream) else {
             return;
         };
+        if now >= line.heard_at + SUSPECT_AFTER_MILLIS {
+            line.silent_until = now;
+        }
+        line.heard_at = now;
         match message {
             AgentMessage::Hello(hello) => {
                 let Hello {
@@ -213,11 +226,10 @@ impl Holders {
             return Ok(());
         }
         guarded.count(Law::Holders, 1);
-        // Who is suspect has no time to answer to one that was elected since.
-        let is_suspect = self
-            .suspect_until
-            .get(cluster)
-            .is_some_and(|until| until >= came_at);
+        // A suspect that is silent has no time to answer to one that was elected since. One that was heard again has.
+        let recorded = self.suspect_until.get(cluster);
+        let is_silent = now >= holder.heard_at + SUSPECT_AFTER_MILLIS || holder.silent_until >= *came_at;
+        let is_suspect = is_silent && recorded.is_some_and(|until| until >= came_at);
         let is_doubtful = holder.is_doubtful || holder.is_replaced && self.is_another_waiting(before, stream);
         let why = match holder.answered.filter(in_time) {
             Some((.., true)) => "had answered that it leads",

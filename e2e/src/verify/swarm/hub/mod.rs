@@ -17,7 +17,7 @@ mod turns;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hub::{
-    bounds::Bounds,
+    bounds::{Bounds, StateBounds},
     clock::Moment,
     fold::State,
     log::{Log, MemoryDisk, MemoryLog, Retention},
@@ -58,6 +58,7 @@ const BOUNDS: Bounds = Bounds {
     tombstones: 3,
     effects: 3,
     chunk_bytes: 300,
+    state: StateBounds::PRODUCT,
 };
 
 /// A process of the hub.

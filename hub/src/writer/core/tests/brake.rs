@@ -263,6 +263,43 @@ fn a_message_in_shares_that_takes_back_everything_is_held_before_the_first_of_it
     assert_eq!(gone, 0, "imports that were gone in between");
 }
 
+/// Earlier releases held without an end: what they held is not let go before anybody could bring a definition back.
+#[test]
+fn a_hold_of_before_an_upgrade_has_its_whole_time() {
+    let (mut core, session) = exporting();
+    say(&mut core, session, EXPORTS.map(removed), 1_000);
+    let rows = core.state().snapshot_rows().map(|row| match row {
+        fold::SnapshotRow::Header(header) => fold::SnapshotRow::Header(fold::SnapshotHeader {
+            fold_version: header.fold_version + 1,
+            ..header
+        }),
+        row => row,
+    });
+    // A day later another version takes the log over; the hub starts once more while it holds.
+    let day = 86_400_000;
+    let restored = State::restore(rows).expect("its own rows");
+    let mut upgraded = Core::new(restored, core.head(), UnixMillis(day), core.options.clone(), 0);
+    upgraded.adopt_rules(UnixMillis(day));
+    let longest = BRAKE_LONGEST_MILLIS;
+    let let_go = |mut core: Core, since: u64| {
+        let mut ticks = (1..).map(|tick| tick * TICK_MILLIS);
+        ticks.find(|now| {
+            core.tick(UnixMillis(day + since + now), *now, [(id("east"), *now)]);
+            core.held() == (0, 0)
+        })
+    };
+    let state = State::restore(upgraded.state().snapshot_rows()).expect("its own rows");
+    let again = Core::new(
+        state,
+        upgraded.head(),
+        UnixMillis(day + longest / 2),
+        core.options.clone(),
+        0,
+    );
+    assert_eq!(let_go(upgraded, 0), Some(longest));
+    assert_eq!(let_go(again, longest / 2), Some(longest / 2));
+}
+
 /// While there was no hub nothing could come back, and nobody could say a word.
 #[test]
 fn a_hub_that_starts_counts_the_time_before_and_leaves_a_grace() {

@@ -1,7 +1,7 @@
 //! Two agents that want one member: who keeps it, and who is asked before.
 
 use super::*;
-use crate::fold::Connectivity;
+use crate::{fold::Connectivity, writer::SUSPECT_AFTER_MILLIS};
 
 /// Two agents of one cluster would take back from each other what they export.
 #[test]
@@ -32,21 +32,38 @@ fn a_member_is_held_by_one_agent_until_it_is_silent_or_another_is_newer() {
     assert!(admit(&mut core, silent).is_some_and(|session| session > newer));
 }
 
-/// A power cut closes no connection: who is elected after it does not wait for an answer that cannot come.
-#[test]
-fn who_is_suspect_is_not_asked_whether_another_was_elected() {
+/// A second agent comes while the holder is recorded as suspect, and was heard so long before.
+fn comes_to_a_suspect(silent: u64) -> Option<SessionId> {
     let mut core = core();
-    let first = admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
+    admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
     let suspect = Command::Connectivity {
         cluster: id("east"),
         to: Connectivity::Suspect,
     };
     core.decide_and_apply(&suspect).expect("decided");
-    assert_eq!(
-        admit(&mut core, hello("east", "two", 5)),
-        None,
-        "none was elected"
-    );
-    let newer = admit(&mut core, hello("east", "two", 6)).expect("elected");
-    assert!(newer > first);
+    let came_at = 10_000;
+    core.note_heard(&id("east"), came_at - silent);
+    let come = |core: &mut Core, transitions| {
+        let request = Request::Admit(1, Box::new(hello("east", "two", transitions)));
+        core.handle(request, UnixMillis(2), came_at);
+        let mut replies = core.take_batch().replies.into_iter();
+        replies.find_map(|reply| match reply {
+            Reply::Admitted(1, admission) => Some(admission.welcome.session),
+            _ => None,
+        })
+    };
+    assert_eq!(come(&mut core, 5), None, "none was elected");
+    come(&mut core, 6)
+}
+
+/// A power cut closes no connection: who is elected after it does not wait for an answer that cannot come.
+#[test]
+fn who_is_suspect_is_not_asked_whether_another_was_elected() {
+    assert!(comes_to_a_suspect(SUSPECT_AFTER_MILLIS).is_some());
+}
+
+/// The record of a member that was heard again changes at the next tick.
+#[test]
+fn who_was_heard_again_is_asked_though_it_is_recorded_as_suspect() {
+    assert_eq!(comes_to_a_suspect(SUSPECT_AFTER_MILLIS - 1), None);
 }

@@ -1,9 +1,15 @@
 //! What waits because a member's budget has no room for it, and when it is asked for.
 
-use shared::{model::policy::Limit, wire::read_policy};
+use shared::{
+    model::policy::{Limit, Usage},
+    wire::read_policy,
+};
 
 use super::*;
-use crate::{inspect::tests::inspected_hub::export, writer::waiting::ASKED_EVERY_MILLIS};
+use crate::{
+    inspect::tests::inspected_hub::export,
+    writer::{Total, fullest, waiting::ASKED_EVERY_MILLIS},
+};
 
 fn limited(limit: Limit, most: u64) -> Command {
     let document = format!(
@@ -187,6 +193,101 @@ fn what_was_recorded_before_a_start_counts() {
     request.hello.features = FEATURE_REPORT_AGAIN;
     let session = admit(&mut again, request).expect("nobody holds it");
     assert_eq!(waits(&observe(&mut again, session, 1, property("b"))).len(), 1);
+}
+
+/// A hub whose members may have so many facts like this one in memory, all together.
+fn with_room_for(facts: u64) -> Core {
+    let one = Total::Memory.of(&Usage::of(&property("p-1")));
+    let mut options = core().options;
+    options.bounds.state.memory = one * facts;
+    Core::new(State::new(), Cursor::default(), UnixMillis(1), options, 0)
+}
+
+/// A member that is admitted.
+fn joins(core: &mut Core, cluster: &str) -> SessionId {
+    let mut request = hello(cluster, "one", 1);
+    request.hello.features = FEATURE_REPORT_AGAIN;
+    admit(core, request).expect("nobody holds it")
+}
+
+fn says(core: &mut Core, (cluster, session): (&str, SessionId), sequence: u64, fact: EncodedFact) -> Batch {
+    let request = Request::Observe {
+        session,
+        cluster: id(cluster),
+        observations: vec![Observation::new(sequence, ObservedItem::Fact(fact))],
+    };
+    handle(core, request)
+}
+
+/// Members report as much as they are allowed; how much each has in the end.
+fn fill(core: &mut Core, members: &[(&str, SessionId)]) -> Vec<u64> {
+    let fills = |&(cluster, session): &(&str, SessionId)| {
+        let recorded = (1..100).filter(|number| {
+            let fact = property(&format!("p-{}", number % 10));
+            let fact = if *number < 10 {
+                fact
+            } else {
+                property(&format!("q-{number}"))
+            };
+            !says(core, (cluster, session), *number, fact).events.is_empty()
+        });
+        recorded.count() as u64
+    };
+    members.iter().map(fills).collect()
+}
+
+#[test]
+fn no_member_takes_the_room_of_all_whatever_its_budget_and_the_policy_allow() {
+    let mut core = with_room_for(27);
+    let policy = limited(Limit::FactBytes, 1 << 40);
+    operate(&mut core, policy, true);
+    let members = ["east", "west", "north"].map(|name| (name, joins(&mut core, name)));
+    // Each has two thirds of what is left, and the next one finds room.
+    let recorded = fill(&mut core, &members);
+    assert!(recorded[0] <= 18 && recorded[0] >= 17, "{recorded:?}");
+    assert!(recorded[1] >= 5 && recorded[2] >= 1, "{recorded:?}");
+    assert!(Total::Memory.of(&core.used()) <= core.bounds().state.memory);
+    let refused = says(&mut core, members[0], 200, property("more"));
+    let [(_, why)] = waits(&refused)[..] else {
+        panic!("{refused:?}")
+    };
+    assert!(
+        why.contains("clusterset is nearly full") && why.contains("--state-memory"),
+        "{why}"
+    );
+    // What is recorded may be reported again, and shrink.
+    assert!(waits(&says(&mut core, members[0], 201, property("p-1"))).is_empty());
+    assert_eq!(says(&mut core, members[0], 202, removed("p-1")).events.len(), 1);
+}
+
+#[test]
+fn what_all_have_counts_after_a_start_and_who_waits_is_asked_when_another_takes_something_back() {
+    let mut core = with_room_for(9);
+    let east = joins(&mut core, "east");
+    fill(&mut core, &[("east", east)]);
+    let (used, bounds) = (core.used(), core.bounds());
+    let mut again = started_again(core);
+    assert_eq!(again.used(), used);
+    assert_eq!(fullest(&bounds.state, &used).0, Total::Memory);
+    let east = ("east", joins(&mut again, "east"));
+    let west = ("west", joins(&mut again, "west"));
+    fill(&mut again, &[west]);
+    assert_eq!(waits(&says(&mut again, west, 100, property("more"))).len(), 1);
+    let asked = |core: &mut Core, now| {
+        core.tick(UnixMillis(2), now, [east, west].map(|(name, _)| (id(name), now)));
+        let replies = core.take_batch().replies;
+        let is_asked = |reply: &Reply| matches!(reply, Reply::ReportAgain(session) if *session == west.1);
+        replies.iter().any(is_asked)
+    };
+    // What a session begins with may have eased before: it is asked once.
+    asked(&mut again, ASKED_EVERY_MILLIS);
+    assert_eq!(waits(&says(&mut again, west, 101, property("more"))).len(), 1);
+    assert!(!asked(&mut again, 3 * ASKED_EVERY_MILLIS), "nothing ended");
+    for number in 1..=3 {
+        says(&mut again, east, number, removed(&format!("p-{number}")));
+    }
+    assert!(asked(&mut again, 5 * ASKED_EVERY_MILLIS));
+    assert_eq!(says(&mut again, west, 102, property("more")).events.len(), 1);
 }
 
 #[test]

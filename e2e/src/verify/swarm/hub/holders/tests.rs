@@ -153,24 +153,30 @@ fn looks(holders: &mut Holders, is_suspect: bool, at: u64) {
 }
 
 #[test]
-fn who_is_suspect_until_the_next_tick_has_no_time_to_answer() {
-    let next = |looked: &[(bool, u64)]| {
+fn a_suspect_that_is_silent_has_no_time_to_answer_and_one_that_was_heard_again_has() {
+    let next = |looked: &[(bool, u64)], heard: u64| {
         let mut holders = held();
         for (is_suspect, at) in looked {
             looks(&mut holders, *is_suspect, *at);
         }
-        holders.heard(1, &AgentMessage::Heartbeat(None), CAME - 1_600);
         holders.heard(2, &hello("next", 4), CAME);
+        holders.heard(1, &AgentMessage::Heartbeat(None), heard);
         holders.said(2, &welcome(1), (&member(), CAME + 10), &mut Guarded::default())
     };
-    assert!(next(&[]).is_err(), "it never was");
+    let silent = CAME - SUSPECT_AFTER_MILLIS;
+    assert!(next(&[], silent).is_err(), "it never was a suspect");
+    assert_eq!(next(&[(true, 5_000)], silent), Ok(()));
+    assert_eq!(next(&[(true, 5_000), (false, CAME)], silent), Ok(()));
+    assert!(next(&[(true, 5_000), (false, CAME - 1)], silent).is_err());
     assert_eq!(
-        next(&[(true, 5_000)]),
+        next(&[(true, 5_000)], CAME),
         Ok(()),
-        "no tick came since it was heard again"
+        "the silence ended as the other one came"
     );
-    assert_eq!(next(&[(true, 5_000), (false, CAME)]), Ok(()));
-    assert!(next(&[(true, 5_000), (false, CAME - 1)]).is_err());
+    assert!(
+        next(&[(true, 5_000)], CAME - 1).is_err(),
+        "it was heard before the other one came"
+    );
 }
 
 /// Two come, one takes over from the holder and the other from that one, which is welcomed first.
