@@ -25,9 +25,9 @@ pub mod leave;
 pub mod link;
 pub mod membership;
 pub mod observe;
-pub mod outbox;
-pub mod plan;
 pub mod program;
 pub mod renewal;
 pub mod run;
 pub mod watch;
+
+pub use agent_core::{outbox, plan};

@@ -1,6 +1,7 @@
 //! One running hub, as a library: the log, the writer's thread, the gRPC services. The program puts sockets
 //! and supervision around it; tests put memory and simulated networks around it.
 
+use shared::process::random;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -105,7 +106,7 @@ impl Hub {
         metrics: HubMetrics,
     ) -> anyhow::Result<Self> {
         let on_thread = |writer: Writer, completed| {
-            let spawned = writer.spawn(completed, clock);
+            let spawned = writer.spawn(completed, clock, random);
             spawned.context("cannot start the writer's thread")
         };
         let beside = Beside::begin().context("cannot start the thread that puts answers together")?;
@@ -120,7 +121,7 @@ impl Hub {
         clock: Clock,
         metrics: HubMetrics,
     ) -> anyhow::Result<Self> {
-        let as_task = |writer: Writer, completed| Ok(writer.spawn_task(completed, clock));
+        let as_task = |writer: Writer, completed| Ok(writer.spawn_task(completed, clock, random));
         Self::start_writer(log, options, clock, metrics, (as_task, Beside::default()))
     }
 

@@ -15,29 +15,22 @@
 //!   [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
 pub mod args;
-pub mod bounds;
 pub mod certs;
-pub mod clock;
 pub mod descriptors;
 pub mod doctor;
 pub mod doors;
-pub mod fold;
 pub mod hub;
 pub mod inspect;
 pub mod lead;
-pub mod log;
 pub mod maintain;
 pub mod membership;
-pub mod metrics;
 pub mod operate;
 pub mod profile;
 pub mod program;
-pub mod push;
-pub mod recall;
-pub mod replay;
 pub mod run;
 pub mod session;
 pub mod topology;
-pub mod view;
-pub mod wire;
-pub mod writer;
+
+pub use ::fold;
+pub use event_log as log;
+pub use hub_core::{bounds, clock, effects, metrics, push, recall, replay, snapshot, view, writer};

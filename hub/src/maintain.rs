@@ -10,14 +10,14 @@ use std::path::Path;
 use anyhow::{Context, anyhow, bail, ensure};
 use shared::model::{ClusterId, Clusterset, Cursor, Epoch, UnixMillis};
 
+use crate::snapshot;
 use crate::{
     bounds::Bounds,
+    effects,
     fold::Command,
     log::{self, Batch, Contents, CopyEnd, OpenError, Progress, Report, Retention, Stats},
-    membership::effects,
     recall::DifferenceCheck,
     replay::replay,
-    wire,
     writer::{Core, Operated, Options, Reply, Request},
 };
 
@@ -32,7 +32,7 @@ pub fn compact(
     let mut log = log::open(data, clusterset, Epoch::default())?;
     let before = log.stats();
     let (state, _) = replay(&log.reader())?;
-    log.seal_and_wait(now, Box::new(wire::snapshot::rows(state)))?;
+    log.seal_and_wait(now, Box::new(snapshot::rows(state)))?;
     log.retain_and_wait(retention, now);
     drop(log);
     let after = log::open(data, clusterset, Epoch::default())?.stats();
@@ -148,7 +148,7 @@ fn begin_epoch(data: &Path, clusterset: &Clusterset, now: UnixMillis, random: u6
     let mut log = log::open(data, clusterset, Epoch::default())?;
     let (mut state, head) = replay(&log.reader())?;
     state.begin_epoch();
-    let rows = Box::new(wire::snapshot::rows(state));
+    let rows = Box::new(snapshot::rows(state));
     Ok(log.begin_epoch(head.epoch.next(now, random), rows)?)
 }
 

@@ -17,14 +17,13 @@
 
 pub mod api;
 pub mod api_client;
-pub mod columns;
-pub mod difference;
 pub mod doctor;
 pub mod identity;
 pub mod identity_lease;
-pub mod model;
 pub mod process;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod tls;
-pub mod wire;
+
+pub use model::{self, columns};
+pub use wire::{self, difference};

@@ -9,5 +9,6 @@ pub mod join;
 mod observer;
 mod run;
 
-pub use observer::{Observer, removal};
+pub use crate::outbox::removal;
+pub use observer::Observer;
 pub use run::{Observing, known};

@@ -200,16 +200,6 @@ fn property_fact(property: ClusterProperty) -> (FactKey, EncodedFact) {
     )
 }
 
-/// The removal of what a key names, as the outbox sends it. Health is never removed.
-pub fn removal(key: &FactKey) -> EncodedFact {
-    encode_fact(&match key {
-        FactKey::Export(service) => Fact::ExportRemoved(service.clone()),
-        FactKey::EndpointSlice(slice) => Fact::EndpointSliceRemoved(slice.clone()),
-        FactKey::ClusterProperty(name) => Fact::ClusterPropertyRemoved(name.clone()),
-        FactKey::Health => unreachable!("health is only ever replaced"),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use k8s_openapi::api::core::v1::Service;
@@ -218,6 +208,7 @@ mod tests {
     use shared::api::ServiceExport;
 
     use super::*;
+    use crate::outbox::removal;
     use crate::watch::{Dirty, Guarded, Read};
 
     fn list<K: Kept>(store: &Watched<K>, objects: &[K::Object]) {

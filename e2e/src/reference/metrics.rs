@@ -11,8 +11,10 @@ use anyhow::{Context, bail};
 use syn::visit::{self, Visit};
 
 /// Where metrics are registered, and the prefixes of the programs that register them.
-const REGISTERED: [(&str, &[&str]); 3] = [
+const REGISTERED: [(&str, &[&str]); 5] = [
     ("hub/src", &["tributary_hub_"]),
+    ("hub/core/src", &["tributary_hub_"]),
+    ("hub/log/src", &["tributary_hub_"]),
     ("agent/src", &["tributary_agent_"]),
     ("shared/src", &["tributary_hub_", "tributary_agent_"]),
 ];

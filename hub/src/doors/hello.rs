@@ -11,11 +11,11 @@ use std::{
 };
 
 use hyper::body::{Bytes, Frame, SizeHint};
+use proto::v1::sync_server::SERVICE_NAME;
 use shared::tls::{Calls, LargeIntroduction, PeerIdentity};
 use tonic::{Status, body::Body, codegen::http};
 
 use super::metrics::DoorMetrics;
-use crate::wire;
 
 /// Bytes that are taken of a stream before its Hello, and of any other request of a member. Of one stream at a time an
 /// identity may say more, for a Hello may name thousands of namespaces; that one ends where every message does.
@@ -63,7 +63,7 @@ pub(super) fn bounded(
     peer: &PeerIdentity,
     metrics: &DoorMetrics,
 ) -> http::Request<Body> {
-    let introduction = wire::introduces_itself(request.uri().path()).then(Introduction::default);
+    let introduction = introduces_itself(request.uri().path()).then(Introduction::default);
     if let Some(introduction) = &introduction {
         request.extensions_mut().insert(introduction.clone());
     }
@@ -134,4 +134,13 @@ impl hyper::body::Body for Bounded {
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
     }
+}
+
+/// The only method whose streams introduce themselves, after its service's name.
+const STREAM: &str = "/Stream";
+
+/// Whether the calls of this path begin with Hello.
+fn introduces_itself(path: &str) -> bool {
+    let service = path.strip_prefix('/');
+    service.and_then(|path| path.strip_prefix(SERVICE_NAME)) == Some(STREAM)
 }

@@ -4,7 +4,7 @@
 use anyhow::anyhow;
 use tracing::info;
 
-use super::effects;
+use crate::effects;
 use crate::{fold::Command, writer::WriterHandle};
 
 /// The way to have decisions of the hub's own recorded. Clones are the same way.

@@ -4,23 +4,15 @@
 //! * `policy.rs`: the gRPC service `Policy`, which shows the policy of the clusterset and decides about it.
 //! * `token.rs`: the gRPC service `JoinTokens`. `joining.rs`: the gRPC service `Joining`, on a port of its own.
 //! * `by_hub.rs`: decisions that the hub takes itself.
-//! * `effects.rs` with `leaving_effects.rs`, `policy_effects.rs` with `loss_effects.rs`: what a decision does, in
-//!   `sentences.rs` and `services.rs`.
 //!
 //! Whether a decision is allowed and which facts it leads to is the fold's; the writer takes it and describes it
 //! in one call, so that what is shown is what is done. It never changes the state itself.
 
 mod by_hub;
-pub(crate) mod effects;
 mod joining;
-mod leaving_effects;
-mod loss_effects;
 mod policy;
-mod policy_effects;
 mod request;
-mod sentences;
 mod service;
-mod services;
 mod token;
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! `Membership`: checks who asks and what, has the writer decide, and says what followed. It decides nothing.
 
+use crate::effects;
 use proto::v1::{
     self,
     membership_server::{Membership, MembershipServer},
@@ -11,9 +12,8 @@ use shared::{
 use tonic::{Request, Response, Status};
 use tracing::info;
 
-use super::{
-    effects,
-    request::{cluster, cluster_fingerprint, key_fingerprint, operator_name, reader_name, revoked_key},
+use super::request::{
+    cluster, cluster_fingerprint, key_fingerprint, operator_name, reader_name, revoked_key,
 };
 use crate::{
     fold::{Command, Departure, KeyHolder, Rejection},

@@ -1,5 +1,7 @@
 //! `Membership`: a dry run changes nothing and says what the decision then does; each decision is one event.
 
+mod key_families;
+
 use proto::v1::{
     self, event_log_server::EventLog, join_tokens_server::JoinTokens, membership_server::Membership,
     policy_server::Policy, state_server::State as _,

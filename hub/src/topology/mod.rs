@@ -4,20 +4,14 @@
 //! Never: is used by the rest of the hub, but for two things: the command line calls it, and who keeps ClusterProfiles takes
 //! over what was observed. Nothing of it reaches the state or the log but decisions about members, as an operator's do.
 
-pub mod admission;
 pub mod answers;
 pub mod command;
-pub mod desired;
 pub mod enrol;
 mod live;
-pub mod model;
 pub mod observe;
 pub mod own;
-pub mod patch;
 pub mod shadow;
-pub mod template;
-mod unicode;
-pub mod validation;
-pub mod variables;
 pub mod watch;
 pub mod webhook;
+
+pub use clusterclass::{admission, desired, model, patch, template, validation, variables};

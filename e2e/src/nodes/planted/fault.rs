@@ -23,7 +23,7 @@ const DIRECTORY: &str = "e2e/planted/nodes";
 /// A hub with a fault ends as one that was killed: a snapshot would have digests of what it derived, which the hub
 /// after it derives otherwise and would refuse.
 const ENDS_WITHOUT_A_SNAPSHOT: &str = "
-file: hub/src/writer/actor.rs
+file: hub/core/src/writer/actor.rs
 find: if self.durable.revision.0 > self.snapshot_at {
 replace: if self.durable.revision.0 < self.snapshot_at {
 ";
@@ -50,8 +50,8 @@ impl Program {
     fn of(file: &Path) -> Option<Self> {
         let own = |directory: &str| file.starts_with(directory);
         match () {
-            () if own("hub/src") => Some(Self::Hub),
-            () if own("agent/src") => Some(Self::Agent),
+            () if own("hub") => Some(Self::Hub),
+            () if own("agent") => Some(Self::Agent),
             () => None,
         }
     }
@@ -169,7 +169,7 @@ mod tests {
             let edits = fault.variant(number, &root).unwrap().edits;
             let ends = edits
                 .iter()
-                .any(|(file, _)| file.ends_with("hub/src/writer/actor.rs"));
+                .any(|(file, _)| file.ends_with("hub/core/src/writer/actor.rs"));
             assert_eq!(ends, fault.program().unwrap() == Program::Hub, "{}", fault.name);
         }
     }

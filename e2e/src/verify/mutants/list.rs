@@ -47,8 +47,13 @@ impl Mutant {
 
     /// The room it is in: the module of its crate, and where that lies.
     pub(super) fn room(&self) -> (String, String) {
-        let mut parts = self.file.iter().map(|part| part.to_string_lossy().into_owned());
-        let room: Vec<String> = parts.by_ref().take(3).collect();
+        let parts: Vec<String> = self
+            .file
+            .iter()
+            .map(|part| part.to_string_lossy().into_owned())
+            .collect();
+        let sources = parts.iter().position(|part| part == "src").unwrap_or_default();
+        let room = &parts[..parts.len().min(sources + 2)];
         let module = room.last().map_or("", |last| last.trim_end_matches(".rs"));
         (room.join("/"), module.to_owned())
     }
@@ -147,12 +152,12 @@ mod tests {
     fn a_room_is_a_module_of_its_crate() {
         let room = |file| mutant(file, 1).room();
         assert_eq!(
-            room("hub/src/fold/a/b.rs"),
-            ("hub/src/fold".to_owned(), "fold".to_owned())
+            room("hub/fold/src/a/b.rs"),
+            ("hub/fold/src/a".to_owned(), "a".to_owned())
         );
         assert_eq!(
-            room("agent/src/outbox.rs"),
-            ("agent/src/outbox.rs".to_owned(), "outbox".to_owned())
+            room("agent/core/src/outbox.rs"),
+            ("agent/core/src/outbox.rs".to_owned(), "outbox".to_owned())
         );
     }
 

@@ -131,8 +131,8 @@ pub const EXPECTED: &[&str] = &[
 ];
 
 /// What is counted and not expected: small events share a row, so that hardly a batch of a small world has two rows to
-/// be torn between. The tests of the log's damages tear batches (`hub/src/log/damage.rs`). And what one fact replaces
-/// lies mostly in a segment before; the tests of differences have long rows of them (`hub/src/recall/tests`).
+/// be torn between. The tests of the log's damages tear batches (`hub/log/src/damage.rs`). And what one fact replaces
+/// lies mostly in a segment before; the tests of differences have long rows of them (`hub/core/src/recall/tests`).
 const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batch noticed"];
 
 /// How many seeds are enough for every kind to happen.

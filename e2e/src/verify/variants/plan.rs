@@ -16,7 +16,7 @@ use super::{
 };
 
 /// Where the number is read that every crate asks for.
-const SHARED_LIBRARY: &str = "shared/src/lib.rs";
+const LIBRARY: &str = "shared/model/src/lib.rs";
 
 /// A wrong variant of the product.
 #[derive(Debug, Clone)]
@@ -61,7 +61,7 @@ impl Plan {
         }
         let unfit = unfit_of_all(workspace, &edits)?;
         // Every crate asks this file, whoever changes.
-        edits.entry(SHARED_LIBRARY.into()).or_default();
+        edits.entry(LIBRARY.into()).or_default();
         let mut files = BTreeMap::new();
         for (file, mut edits) in edits {
             edits.retain(|(number, _)| !unfit.contains_key(number));
@@ -69,7 +69,7 @@ impl Plan {
             let Some(chosen) = chosen(&file) else { continue };
             let text = read(workspace, &file)?;
             let mut woven = weave(&text, &edits, chosen).with_context(|| file.display().to_string())?;
-            if file == Path::new(SHARED_LIBRARY) {
+            if file == Path::new(LIBRARY) {
                 woven.text.push_str(&choice());
             }
             files.insert(file, woven);
@@ -121,13 +121,24 @@ fn read(workspace: &Path, file: &Path) -> anyhow::Result<String> {
     fs::read_to_string(workspace.join(file)).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// How the code of a file asks which variant it is.
+/// How the code of a file asks which variant it is. The model is asked: every crate has it, itself or over `shared`.
 fn chosen(file: &Path) -> Option<&'static str> {
-    let depends = ["hub", "agent", "e2e", "shared/src/bin"];
-    match file {
-        file if depends.iter().any(|crate_| file.starts_with(crate_)) => Some("::shared::variant::chosen()"),
-        file if file.starts_with("shared/src") => Some("crate::variant::chosen()"),
-        _ => None,
+    const OVER_SHARED: [&str; 4] = ["hub/src", "hub/tests", "agent/src", "e2e"];
+    const THEMSELVES: [&str; 7] = [
+        "shared/src",
+        "shared/wire",
+        "hub/core",
+        "hub/fold",
+        "hub/log",
+        "hub/topology",
+        "agent/core",
+    ];
+    let lies = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
+    match () {
+        () if lies(&OVER_SHARED) => Some("::shared::model::variant::chosen()"),
+        () if lies(&["shared/model"]) => Some("crate::variant::chosen()"),
+        () if lies(&THEMSELVES) => Some("::model::variant::chosen()"),
+        () => None,
     }
 }
 
@@ -146,7 +157,7 @@ mod tests {
 
     #[test]
     fn what_fits_is_woven_and_what_does_not_is_named() {
-        let file = PathBuf::from("shared/src/lib.rs");
+        let file = PathBuf::from(LIBRARY);
         let text = fs::read_to_string(workspace().join(&file)).unwrap();
         let variant = |number, file: PathBuf, range| Variant {
             number,

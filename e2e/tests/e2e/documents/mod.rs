@@ -36,6 +36,8 @@ const CONFIRMING: [&str; 2] = ["confirm", "apply"];
 /// Where metrics are registered, and what stands before their names in whose output.
 const REGISTERED: &[(&str, &[&str])] = &[
     ("hub/src", &["tributary_hub_"]),
+    ("hub/core/src", &["tributary_hub_"]),
+    ("hub/log/src", &["tributary_hub_"]),
     ("agent/src", &["tributary_agent_"]),
     ("shared/src", &["tributary_hub_", "tributary_agent_"]),
 ];

@@ -11,9 +11,9 @@ use regex::Regex;
 use tributary_e2e::suite::plain_test;
 
 /// Where they are written.
-const PLACE: &str = "shared/src/model/advice.rs";
+const PLACE: &str = "shared/model/src/advice.rs";
 /// Where one of each is, for the tests that parse them.
-const ALL: &str = "shared/src/testing/advice.rs";
+const ALL: &str = "shared/model/src/testing/advice.rs";
 /// What builds no command, but a part of one that no list needs by itself.
 const PARTS: [&str; 1] = ["quoted"];
 /// Where those of this workspace are written.
@@ -36,10 +36,7 @@ pub(super) fn trials() -> Vec<Trial> {
 
 fn in_one_place() -> anyhow::Result<()> {
     let command = Regex::new(r"`(tributary-(?:hub|agent) [a-z]+(?: [^`]*)?)`?")?;
-    let product = |path: &str| {
-        let rooms = ["hub/src/", "agent/src/", "shared/src/"];
-        rooms.iter().any(|room| path.starts_with(room))
-    };
+    let product = |path: &str| source::is_product(path);
     let sources = source::files(&[".rs"])?;
     let (mut found, mut in_place) = (Vec::new(), 0);
     for source in sources

@@ -11,10 +11,10 @@ use tributary_e2e::suite::plain_test;
 const PLACES: &[(&str, &[&str])] = &[
     ("World", &["e2e/src/verify/swarm/world/mod.rs"]),
     ("LocalClusterset", &["e2e/src/clusterset/mod.rs"]),
-    ("View", &["hub/src/view/mod.rs"]),
-    ("Room", &["hub/src/view/mod.rs"]),
-    ("DiskRoom", &["hub/src/writer/disk_room.rs"]),
-    ("Permit", &["hub/src/writer/handle.rs"]),
+    ("View", &["hub/core/src/view/mod.rs"]),
+    ("Room", &["hub/core/src/view/mod.rs"]),
+    ("DiskRoom", &["hub/core/src/writer/disk_room.rs"]),
+    ("Permit", &["hub/core/src/writer/handle.rs"]),
     (
         "Session",
         &[
@@ -83,17 +83,17 @@ fn check_sees() -> anyhow::Result<()> {
         "    type World = u8;\n",
     ] {
         sources.push(Source {
-            path: "hub/src/fold/tests/given.rs".to_owned(),
+            path: "hub/fold/src/tests/given.rs".to_owned(),
             text: second.to_owned(),
         });
         let seen = defined_elsewhere(&sources)?;
         ensure!(
-            seen.len() == 1 && seen[0].starts_with("hub/src/fold/tests/given.rs: World"),
+            seen.len() == 1 && seen[0].starts_with("hub/fold/src/tests/given.rs: World"),
             "{seen:?}"
         );
         sources.pop();
     }
-    sources.retain(|source| source.path != "hub/src/writer/disk_room.rs");
+    sources.retain(|source| source.path != "hub/core/src/writer/disk_room.rs");
     let seen = defined_elsewhere(&sources)?;
     ensure!(
         seen.len() == 1 && seen[0].contains("no DiskRoom any more"),

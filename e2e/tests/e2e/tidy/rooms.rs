@@ -10,14 +10,14 @@ pub(super) struct PureRoom {
 /// The rooms that docs/design.md, section 1, calls pure, and the pure halves of others. `bytes` is a value: a shared slice.
 pub(super) const ROOMS: &[PureRoom] = &[
     PureRoom {
-        path: "shared/src/model",
+        path: "shared/model/src",
         // Names of derived objects are a hash in base32.
-        may_name: &["crate::model", "bytes", "data_encoding", "sha2", "blake3"],
+        may_name: &["crate", "bytes", "data_encoding", "sha2", "blake3"],
     },
     PureRoom {
-        path: "hub/src/fold",
+        path: "hub/fold/src",
         // A persistent map is a value: it has the order of its keys and no other.
-        may_name: &["bytes", "crate::fold", "rpds"],
+        may_name: &["bytes", "crate", "rpds"],
     },
     PureRoom {
         path: "hub/src/inspect/page.rs",
@@ -33,16 +33,16 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["crate::fold"],
     },
     PureRoom {
-        path: "hub/src/push.rs",
-        may_name: &["bytes", "crate::fold", "crate::view"],
+        path: "hub/core/src/push.rs",
+        may_name: &["bytes", "fold", "crate::view"],
     },
     PureRoom {
-        path: "hub/src/push/takes.rs",
-        may_name: &["crate::fold", "crate::view"],
+        path: "hub/core/src/push/takes.rs",
+        may_name: &["fold", "crate::view"],
     },
     PureRoom {
-        path: "hub/src/view/mod.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/view/mod.rs",
+        may_name: &["fold"],
     },
     PureRoom {
         path: "hub/src/session/machine.rs",
@@ -61,122 +61,122 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["crate::push"],
     },
     PureRoom {
-        path: "hub/src/writer/core.rs",
+        path: "hub/core/src/writer/core.rs",
         // It numbers, encodes and chains events: encoding and hashing are functions of their input.
         may_name: &[
             "bytes",
             "crate::bounds",
-            "crate::fold",
-            "crate::log::Limits",
-            "crate::log::chain",
+            "fold",
+            "event_log::Limits",
+            "event_log::chain",
             "crate::view",
-            "shared::wire",
+            "wire",
         ],
     },
     PureRoom {
-        path: "hub/src/writer/request.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/writer/request.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/writer/admission.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/writer/admission.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/writer/claims.rs",
+        path: "hub/core/src/writer/claims.rs",
         may_name: &[],
     },
     PureRoom {
-        path: "hub/src/writer/conflicts.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/writer/conflicts.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/writer/connectivity.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/writer/connectivity.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/writer/departures.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/writer/departures.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/writer/event_size.rs",
-        may_name: &["crate::fold", "crate::log::Limits", "shared::wire"],
+        path: "hub/core/src/writer/event_size.rs",
+        may_name: &["fold", "event_log::Limits", "wire"],
     },
     PureRoom {
-        path: "hub/src/writer/heard.rs",
+        path: "hub/core/src/writer/heard.rs",
         may_name: &[],
     },
     PureRoom {
-        path: "hub/src/writer/held_back.rs",
+        path: "hub/core/src/writer/held_back.rs",
         may_name: &[],
     },
     PureRoom {
-        path: "hub/src/writer/brake.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/writer/brake.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/writer/budgets.rs",
-        may_name: &["crate::bounds", "crate::fold"],
+        path: "hub/core/src/writer/budgets.rs",
+        may_name: &["crate::bounds", "fold"],
     },
     PureRoom {
-        path: "hub/src/writer/operate.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/writer/operate.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/writer/over_budget.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/writer/over_budget.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/writer/publication.rs",
-        may_name: &["crate::fold", "crate::view"],
+        path: "hub/core/src/writer/publication.rs",
+        may_name: &["fold", "crate::view"],
     },
     PureRoom {
-        path: "hub/src/writer/published.rs",
-        may_name: &["crate::fold", "crate::log::Limits"],
+        path: "hub/core/src/writer/published.rs",
+        may_name: &["fold", "event_log::Limits"],
     },
     PureRoom {
-        path: "hub/src/writer/waiting.rs",
+        path: "hub/core/src/writer/waiting.rs",
         may_name: &[],
     },
     PureRoom {
-        path: "hub/src/writer/totals.rs",
+        path: "hub/core/src/writer/totals.rs",
         may_name: &["crate::bounds"],
     },
     PureRoom {
-        path: "hub/src/writer/self_preservation.rs",
+        path: "hub/core/src/writer/self_preservation.rs",
         may_name: &[],
     },
     PureRoom {
-        path: "hub/src/writer/withdrawals.rs",
-        may_name: &["crate::fold"],
+        path: "hub/core/src/writer/withdrawals.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/writer/disk_room.rs",
+        path: "hub/core/src/writer/disk_room.rs",
         may_name: &[
             "crate::bounds",
-            "crate::fold",
-            "crate::log::{Retention, Space}",
-            "crate::log::Retention",
-            "crate::log::Space",
+            "fold",
+            "event_log::{Retention, Space}",
+            "event_log::Retention",
+            "event_log::Space",
         ],
     },
     PureRoom {
-        path: "hub/src/writer/segments.rs",
-        may_name: &["crate::bounds", "crate::log::Stats"],
+        path: "hub/core/src/writer/segments.rs",
+        may_name: &["crate::bounds", "event_log::Stats"],
     },
     PureRoom {
-        path: "hub/src/writer/stored.rs",
+        path: "hub/core/src/writer/stored.rs",
         // The state's bytes are what a difference leads from: encoding is a function of its input.
-        may_name: &["crate::fold", "crate::recall", "shared::wire"],
+        may_name: &["fold", "crate::recall", "wire"],
     },
     PureRoom {
-        path: "hub/src/topology/admission",
+        path: "hub/topology/clusterclass/src/admission",
         // Questions are read as API servers send them.
-        may_name: &["crate::topology", "serde", "serde_json"],
+        may_name: &["crate", "serde", "serde_json"],
     },
     PureRoom {
-        path: "hub/src/topology/desired",
+        path: "hub/topology/clusterclass/src/desired",
         // It makes and prints objects as API servers show them; ends of names are a hash.
-        may_name: &["crate::topology", "serde_json", "sha2", "shared::columns"],
+        may_name: &["crate", "serde_json", "sha2"],
     },
     PureRoom {
         path: "hub/src/topology/own/rules",
@@ -216,7 +216,7 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["crate::topology"],
     },
     PureRoom {
-        path: "hub/src/topology/model",
+        path: "hub/topology/clusterclass/src/model",
         may_name: &["serde_json", "serde_norway"],
     },
     PureRoom {
@@ -232,32 +232,27 @@ pub(super) const ROOMS: &[PureRoom] = &[
         ],
     },
     PureRoom {
-        path: "hub/src/topology/validation",
-        may_name: &["crate::topology", "serde_json"],
+        path: "hub/topology/clusterclass/src/validation",
+        may_name: &["crate", "serde_json"],
     },
     PureRoom {
-        path: "hub/src/topology/variables",
+        path: "hub/topology/clusterclass/src/variables",
         // Regular expressions are functions of their input.
-        may_name: &["crate::topology", "kube_cel", "regex", "serde_json", "stacker"],
+        may_name: &["crate", "kube_cel", "regex", "serde_json", "stacker"],
     },
     PureRoom {
-        path: "hub/src/topology/patch",
+        path: "hub/topology/clusterclass/src/patch",
         // It reads and patches objects as API servers show them.
-        may_name: &[
-            "crate::topology::model",
-            "crate::topology::patch",
-            "crate::topology::template",
-            "serde_json",
-        ],
+        may_name: &["crate::model", "crate::patch", "crate::template", "serde_json"],
     },
     PureRoom {
-        path: "hub/src/topology/template",
+        path: "hub/topology/clusterclass/src/template",
         // Regular expressions and checksums are functions of their input.
-        may_name: &["crate::topology::unicode", "regex", "sha2"],
+        may_name: &["crate::unicode", "regex", "sha2"],
     },
     PureRoom {
-        path: "agent/src/outbox.rs",
-        may_name: &["bytes"],
+        path: "agent/core/src/outbox.rs",
+        may_name: &["bytes", "wire"],
     },
     PureRoom {
         path: "agent/src/corefile/edit",
@@ -328,9 +323,9 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["shared::api::names"],
     },
     PureRoom {
-        path: "agent/src/plan",
+        path: "agent/core/src/plan",
         // It restores objects from differences: encoding and hashing are functions of their input.
-        may_name: &["crate::plan", "shared::wire"],
+        may_name: &["crate", "wire"],
     },
     PureRoom {
         path: "shared/src/doctor/report.rs",

@@ -71,7 +71,9 @@ impl Source {
     /// True for files that hold nothing but tests.
     pub(super) fn is_test(&self) -> bool {
         let name = self.path.rsplit('/').next().unwrap_or_default();
-        self.path.contains("/tests/") || self.path.contains("/testing/") || name == "tests.rs"
+        self.path.contains("/tests/")
+            || self.path.contains("/testing/")
+            || ["tests.rs", "testing.rs"].contains(&name)
     }
 
     /// The lines of code with their numbers: no comments, no inline test modules.
@@ -108,4 +110,10 @@ fn tells_code() -> anyhow::Result<()> {
     ensure!(code == [2, 4, 5, 9], "{code:?}");
     ensure!(!source.is_test(), "{}", source.path);
     Ok(())
+}
+
+/// Whether a file is a source of what people run.
+pub(super) fn is_product(path: &str) -> bool {
+    let crates = ["shared/", "hub/", "agent/"];
+    crates.iter().any(|place| path.starts_with(place)) && path.contains("/src/")
 }

@@ -1,0 +1,28 @@
+//! Owns: which services a change of the desired state concerns.
+//! Never: decides what is done about them.
+
+use std::collections::BTreeSet;
+
+use model::ServiceKey;
+
+use super::sources::Settling;
+
+/// Which services have to be planned again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Touched {
+    /// These.
+    Services(BTreeSet<ServiceKey>),
+    /// All in these namespaces.
+    Namespaces(BTreeSet<Box<str>>),
+    /// Those of which something comes from these clusters.
+    Sources(Settling),
+    /// Every one that is desired or observed.
+    All,
+}
+
+impl Touched {
+    /// Nothing.
+    pub fn none() -> Self {
+        Self::Services(BTreeSet::new())
+    }
+}

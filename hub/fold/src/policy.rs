@@ -1,0 +1,254 @@
+//! The policy: an operator's decision that derivation reads. What would follow from one can be asked before it is
+//! recorded; nothing here says it in words.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use model::{
+    ClusterId, Denial, Fact, Policy, Precedence, ServiceKey,
+    policy::{Brake, Imports, Limit, Loss, Usage},
+};
+
+use super::{Draft, State, contest, derived::Step, exports, gate::Gate, precedence, state::AppliedPolicy};
+
+/// Most imports that are named of those that one member takes no more, or newly.
+pub(super) const SERVICES_NAMED_MAX: usize = 5;
+
+/// What another policy would change, all in order of keys.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct PolicyOutcome {
+    /// Exports that are taken now and would not be, and why.
+    pub refused: Vec<(ServiceKey, ClusterId, Denial)>,
+    /// Exports that are not taken now and would be.
+    pub restored: Vec<(ServiceKey, ClusterId)>,
+    /// Imports that would end, for no export of theirs is left.
+    pub ending: Vec<ServiceKey>,
+    /// Imports that would begin.
+    pub beginning: Vec<ServiceKey>,
+    /// Imports of which another export would stand first: now, and then.
+    pub first: Vec<(ServiceKey, ClusterId, ClusterId)>,
+    /// Imports of which an export that comes back is older than the one that stands first, which is held there: that
+    /// one, and the older one.
+    pub held: Vec<(ServiceKey, ClusterId, ClusterId)>,
+    /// How many endpoints of exports that stay would be left out and are not now, by member.
+    pub endpoints_left_out: BTreeMap<ClusterId, usize>,
+    /// How many would come back.
+    pub endpoints_restored: BTreeMap<ClusterId, usize>,
+    /// Imports that stand then and that a member would not take any more, by member.
+    pub imports_gone: BTreeMap<ClusterId, SomeServices>,
+    /// Those that it would take and does not now.
+    pub imports_come: BTreeMap<ClusterId, SomeServices>,
+    /// Members that have more than they may: of what, how much, and the most.
+    pub over_budget: Vec<(ClusterId, Limit, u64, u64)>,
+    /// Members that are held and would not be any more, with how many exports.
+    pub released: Vec<(ClusterId, usize)>,
+    /// What would become of members that are lost: now, and then, if it is not the same.
+    pub loss: Option<(Loss, Loss)>,
+    /// Members that are withdrawn, and of whose endpoints something else would become.
+    pub withdrawn: Vec<ClusterId>,
+    /// When a member is held: now, and then, if it is not the same.
+    pub brake: Option<(Brake, Brake)>,
+    /// Patterns that match no member, each with its rule.
+    pub unmatched: Vec<(Box<str>, String)>,
+}
+
+/// The first of some services, and how many more there are: every member may be about every import.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SomeServices {
+    /// In order of keys.
+    pub named: Vec<ServiceKey>,
+    /// How many more.
+    pub more: usize,
+}
+
+/// A member, and what it takes now and then. Rules are matched with it once, and not for every import.
+struct Taker<'a> {
+    cluster: &'a ClusterId,
+    now: Imports,
+    then: Imports,
+}
+
+/// Nothing, if it is in force already. Disputes over the first place that it opens stand before it, so that what they
+/// hold is held when it comes into force.
+pub(super) fn apply(state: &State, policy: &Arc<Policy>, operator: &str) -> Vec<Draft> {
+    if state
+        .policy
+        .as_ref()
+        .is_some_and(|applied| applied.policy == *policy)
+    {
+        return Vec::new();
+    }
+    let mut drafts = contest::by_policy(state, policy);
+    drafts.push(Draft::of_the_log(Fact::PolicyApplied {
+        operator: operator.into(),
+        policy: policy.clone(),
+    }));
+    drafts
+}
+
+pub(super) fn applied(state: &mut State, operator: &str, policy: &Arc<Policy>, step: &mut Step) {
+    let before = state.policy.as_ref();
+    let unchanged = match before {
+        Some(before) => before.policy.agrees_on_imports(policy),
+        None => policy.rules.iter().all(|rule| rule.imports.is_none()),
+    };
+    let imports_since = if unchanged {
+        before.and_then(|before| before.imports_since)
+    } else {
+        Some(step.revision)
+    };
+    state.policy = Some(AppliedPolicy {
+        imports_since,
+        revision: step.revision,
+        operator: operator.into(),
+        at: step.recorded_at,
+        policy: policy.clone(),
+    });
+    exports::rederive_all(state, step);
+}
+
+impl SomeServices {
+    fn add(&mut self, service: &ServiceKey) {
+        if self.named.len() < SERVICES_NAMED_MAX {
+            self.named.push(service.clone());
+        } else {
+            self.more += 1;
+        }
+    }
+}
+
+impl Taker<'_> {
+    /// Takes note of an import that stands then.
+    fn note(&self, service: &ServiceKey, outcome: &mut PolicyOutcome) {
+        let changed = match (self.now.allow(service), self.then.allow(service)) {
+            (true, false) => &mut outcome.imports_gone,
+            (false, true) => &mut outcome.imports_come,
+            _ => return,
+        };
+        changed.entry(self.cluster.clone()).or_default().add(service);
+    }
+}
+
+impl State {
+    /// What would follow from a policy.
+    pub fn outcome(&self, policy: &Arc<Policy>) -> PolicyOutcome {
+        let (now, then) = (Gate::of(self), Gate::under(self, policy));
+        let mut outcome = PolicyOutcome::default();
+        let members = self.members.iter().filter(|(_, member)| member.is_current());
+        let members: Vec<(&ClusterId, Usage)> = members
+            .map(|(cluster, member)| (cluster, member.usage()))
+            .collect();
+        for (cluster, usage) in &members {
+            let budget = policy.budget_of(cluster);
+            let limits = Limit::ALL.map(|limit| (limit, usage.of_limit(limit), budget.most(limit)));
+            let over = limits.into_iter().filter(|(_, used, most)| used > most);
+            let over = over.map(|(limit, used, most)| ((*cluster).clone(), limit, used, most));
+            outcome.over_budget.extend(over);
+        }
+        self.outcome_for_lost_and_held(policy, &mut outcome);
+        let members: Vec<&ClusterId> = members.into_iter().map(|(cluster, _)| cluster).collect();
+        let takers = self.takers(&members, policy);
+        for service in self.exporters.keys() {
+            if self.outcome_for(service, &now, &then, &mut outcome) {
+                takers.iter().for_each(|taker| taker.note(service, &mut outcome));
+            }
+        }
+        let unmatched = policy.unmatched(&members).into_iter();
+        outcome.unmatched = unmatched
+            .map(|(rule, pattern)| (rule.into(), pattern.to_string()))
+            .collect();
+        outcome
+    }
+
+    /// What would follow for members that are lost, and for those that are held.
+    fn outcome_for_lost_and_held(&self, policy: &Policy, outcome: &mut PolicyOutcome) {
+        let (loss, brake) = (self.loss(), self.brake());
+        outcome.loss = (loss != policy.loss).then_some((loss, policy.loss));
+        outcome.brake = (brake != policy.brake).then_some((brake, policy.brake));
+        if loss.action != policy.loss.action {
+            outcome.withdrawn = self.withdrawn.keys().cloned().collect();
+        }
+        if !policy.brake.enabled {
+            let held = self.members.iter().filter_map(|(cluster, member)| {
+                member.taken_back.brake()?;
+                Some((cluster.clone(), member.taken_back.export_count()))
+            });
+            outcome.released = held.collect();
+        }
+    }
+
+    /// What would follow for the exports of one service; whether its import stands then.
+    fn outcome_for(
+        &self,
+        service: &ServiceKey,
+        now: &Gate,
+        then: &Gate,
+        outcome: &mut PolicyOutcome,
+    ) -> bool {
+        let (taken_now, refused_now) = precedence::judged(self, service, now);
+        let (mut taken_then, refused_then) = precedence::judged(self, service, then);
+        if let Some((standing, challenger)) =
+            precedence::restored_before(&taken_now, &refused_now, &taken_then)
+            && then.precedence() == Precedence::Incumbent
+        {
+            let (one, other) = (standing.cluster.clone(), challenger.cluster.clone());
+            outcome.held.push((service.clone(), one, other));
+            taken_then.sort_by_key(|one| one.cluster != standing.cluster);
+        }
+        let was_taken = |cluster: &ClusterId| taken_now.iter().any(|one| one.cluster == cluster);
+        for refused in refused_then.into_iter().filter(|one| was_taken(one.cluster)) {
+            let (cluster, denial) = (refused.cluster.clone(), refused.denial);
+            outcome.refused.push((service.clone(), cluster, denial));
+        }
+        for taken in &taken_then {
+            if refused_now.iter().any(|one| one.cluster == taken.cluster) {
+                outcome.restored.push((service.clone(), taken.cluster.clone()));
+            } else {
+                self.count_endpoints(service, taken.cluster, now, then, outcome);
+            }
+        }
+        match (taken_now.first(), taken_then.first()) {
+            (Some(_), None) => outcome.ending.push(service.clone()),
+            (None, Some(_)) => outcome.beginning.push(service.clone()),
+            (Some(now), Some(then)) if now.cluster != then.cluster => {
+                let (now, then) = (now.cluster.clone(), then.cluster.clone());
+                outcome.first.push((service.clone(), now, then));
+            }
+            _ => {}
+        }
+        !taken_then.is_empty()
+    }
+
+    /// The members that would take by other rules than now.
+    fn takers<'a>(&self, members: &[&'a ClusterId], policy: &Policy) -> Vec<Taker<'a>> {
+        let applied = self.policy.as_ref();
+        let takers = members.iter().map(|cluster| Taker {
+            cluster,
+            now: applied
+                .map(|applied| applied.policy.imports_of(cluster))
+                .unwrap_or_default(),
+            then: policy.imports_of(cluster),
+        });
+        takers.filter(|taker| taker.now != taker.then).collect()
+    }
+
+    fn count_endpoints(
+        &self,
+        service: &ServiceKey,
+        cluster: &ClusterId,
+        now: &Gate,
+        then: &Gate,
+        outcome: &mut PolicyOutcome,
+    ) {
+        let (now, then) = (now.addresses(cluster), then.addresses(cluster));
+        let member = self.current_member(cluster).into_iter();
+        let slices = member.flat_map(|member| member.counted_slices_of(service));
+        for endpoint in slices.flat_map(|(_, slice)| slice.endpoints.iter()) {
+            let counts = match (now.leaves_out(endpoint), then.leaves_out(endpoint)) {
+                (false, true) => &mut outcome.endpoints_left_out,
+                (true, false) => &mut outcome.endpoints_restored,
+                _ => continue,
+            };
+            *counts.entry(cluster.clone()).or_default() += 1;
+        }
+    }
+}

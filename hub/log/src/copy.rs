@@ -1,0 +1,153 @@
+//! Puts a copy of a log together in a directory of its own, and puts a copy back in the place of a log that is not there.
+//! A copy has the form of a log, so that whatever reads one reads the other. It never changes a log that is there.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+};
+
+use model::Clusterset;
+
+use super::{
+    copy_end::CopyEnd,
+    directory::{self, Directory, RESTORING},
+    error::OpenError,
+    rows::{Op, Rows as _, RowsError, Volume as _},
+    sled::SledRows,
+};
+
+/// Rows that are written at once.
+const ROWS_OF_A_PIECE: usize = 1_024;
+
+/// A copy that is being put together. Its calls block on the disk.
+pub struct LogCopy {
+    data_dir: PathBuf,
+    directory: Directory,
+    segment: Option<SledRows>,
+}
+
+impl LogCopy {
+    /// Begins a copy in a directory that holds no log.
+    pub fn begin(data_dir: &Path, clusterset: &Clusterset) -> Result<Self, OpenError> {
+        let directory = Directory::open(data_dir, clusterset)?;
+        let copy = Self {
+            data_dir: data_dir.to_path_buf(),
+            directory,
+            segment: None,
+        };
+        match copy.directory.segments().map_err(|error| copy.failed(error))? {
+            there if there.is_empty() => Ok(copy),
+            _ => Err(OpenError::Occupied { dir: copy.data_dir }),
+        }
+    }
+
+    fn failed(&self, error: RowsError) -> OpenError {
+        directory::store_error(&self.data_dir, error)
+    }
+
+    /// Goes on with the next segment. The one before is durable then.
+    pub fn segment(&mut self, name: &str) -> Result<(), OpenError> {
+        self.seal()?;
+        let unknown = || RowsError::Damaged(format!("{name:?} is not the name of a segment"));
+        let name = name.parse().map_err(|_| self.failed(unknown()))?;
+        let made = self.directory.create(name).map_err(|error| self.failed(error))?;
+        self.segment = Some(made);
+        Ok(())
+    }
+
+    /// Writes rows, key and value, to the segment that was named last.
+    pub fn rows(&mut self, rows: Vec<(Vec<u8>, Vec<u8>)>) -> Result<(), OpenError> {
+        let unnamed = || RowsError::Damaged("rows come before the name of a segment".into());
+        let segment = self.segment.as_ref().ok_or_else(|| self.failed(unnamed()))?;
+        let mut rows = rows.into_iter().map(|(key, value)| Op::Put(key, value));
+        loop {
+            let piece: Vec<Op> = rows.by_ref().take(ROWS_OF_A_PIECE).collect();
+            if piece.is_empty() {
+                return Ok(());
+            }
+            segment.apply(piece).map_err(|error| self.failed(error))?;
+        }
+    }
+
+    /// Everything is durable after it, and the copy says that it reaches this far.
+    pub fn finish(mut self, end: &CopyEnd) -> Result<(), OpenError> {
+        self.seal()?;
+        end.write(&self.data_dir)
+            .map_err(|error| self.failed(error.into()))
+    }
+
+    fn seal(&mut self) -> Result<(), OpenError> {
+        let sealed = self.segment.take().map_or(Ok(()), |segment| segment.sync());
+        sealed.map_err(|error| self.failed(error))
+    }
+}
+
+/// Puts the log that `copy` holds into `data_dir`, which must not hold one. `prepare` is given the directory in which it
+/// stands before it is taken for the log. What was interrupted is done anew by the next call, and no hub starts before.
+pub fn restore<E: From<OpenError>>(
+    copy: &Path,
+    data_dir: &Path,
+    prepare: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<(), E> {
+    let failed = |error: io::Error| directory::store_error(data_dir, error.into());
+    fs::create_dir_all(data_dir).map_err(failed)?;
+    let _lock = directory::lock(data_dir)?;
+    let restoring = data_dir.join(RESTORING);
+    clear(data_dir, &restoring).map_err(failed)??;
+    copy_segments(copy, &restoring).map_err(failed)?;
+    prepare(&restoring)?;
+    move_segments(&restoring, data_dir).map_err(failed)?;
+    Ok(())
+}
+
+/// Makes the directory in which a copy stands first; removes what an interrupted try left.
+fn clear(data_dir: &Path, restoring: &Path) -> io::Result<Result<(), OpenError>> {
+    let there = directory::names(data_dir)?;
+    if restoring.exists() {
+        for name in there {
+            fs::remove_dir_all(data_dir.join(name.to_string()))?;
+        }
+        fs::remove_dir_all(restoring)?;
+    } else if !there.is_empty() {
+        let dir = data_dir.to_path_buf();
+        return Ok(Err(OpenError::Occupied { dir }));
+    }
+    fs::create_dir(restoring)?;
+    directory::sync_names(data_dir)?;
+    Ok(Ok(()))
+}
+
+fn copy_segments(from: &Path, to: &Path) -> io::Result<()> {
+    for name in directory::names(from)? {
+        let name = name.to_string();
+        copy_files(&from.join(&name), &to.join(&name))?;
+    }
+    File::open(to)?.sync_all()
+}
+
+fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let copied = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_files(&entry.path(), &copied)?;
+        } else {
+            fs::copy(entry.path(), &copied)?;
+            File::open(&copied)?.sync_all()?;
+        }
+    }
+    File::open(to)?.sync_all()
+}
+
+/// While the directory is there, the restore is not done.
+fn move_segments(restoring: &Path, data_dir: &Path) -> io::Result<()> {
+    for name in directory::names(restoring)? {
+        let name = name.to_string();
+        fs::rename(restoring.join(&name), data_dir.join(&name))?;
+    }
+    directory::sync_names(data_dir)?;
+    fs::remove_dir_all(restoring)?;
+    directory::sync_names(data_dir)
+}

@@ -1,0 +1,117 @@
+//! Owns: a class with all that it names, read once for all its clusters.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::objects::{Objects, group, label};
+use crate::{
+    model::{Class, Reference, Report},
+    patch::{definition::Patch, read},
+    variables::Variables,
+};
+
+/// What clusters of a class are made of.
+#[derive(Debug)]
+pub struct Blueprint<'a> {
+    /// The class.
+    pub class: &'a Class,
+    pub(super) variables: Variables,
+    pub(super) patches: Vec<Patch>,
+    /// Where the provider of the control plane reads what it is told.
+    pub(super) contract: Contract,
+    templates: BTreeMap<(String, String, String), &'a Value>,
+}
+
+/// A contract between Cluster API and its providers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Contract {
+    /// `v1beta1`: what is said of machines stands in `spec.machineTemplate`.
+    V1Beta1,
+    /// `v1beta2`: it stands in `spec.machineTemplate.spec`.
+    V1Beta2,
+}
+
+impl Contract {
+    /// What a provider keeps to: as the labels of its definition say, if that is among the objects, or else as the name
+    /// of its version does.
+    fn of(reference: &Reference, objects: &Objects<'_>) -> Self {
+        let version = reference.api_version.rsplit('/').next().unwrap_or_default();
+        let kind = reference.kind.strip_suffix("Template").unwrap_or(&reference.kind);
+        let definition = objects.definition(group(&reference.api_version), kind);
+        let names = |contract: &str| {
+            let named = definition.and_then(|one| label(one, &format!("cluster.x-k8s.io/{contract}")));
+            named.is_some_and(|named| named.split('_').any(|one| one == version))
+        };
+        if names("v1beta2") {
+            Self::V1Beta2
+        } else if names("v1beta1") || version == "v1beta1" || version.starts_with("v1alpha") {
+            Self::V1Beta1
+        } else {
+            Self::V1Beta2
+        }
+    }
+}
+
+impl<'a> Blueprint<'a> {
+    /// Reads a class that keeps the rules, and finds its templates; one that is not among the objects is told.
+    pub fn read(class: &'a Class, objects: &Objects<'a>, report: &mut Report) -> Self {
+        let (patches, _) = read::patches(class.spec.get("patches"));
+        let mut templates = BTreeMap::new();
+        let plane = &class.control_plane;
+        let workers = class
+            .workers
+            .iter()
+            .flat_map(|one| [&one.bootstrap, &one.machines]);
+        let of_cluster = [&class.infrastructure, &plane.template].into_iter();
+        for reference in of_cluster.chain(&plane.machines).chain(workers) {
+            let Reference {
+                field,
+                api_version,
+                kind,
+                name,
+                ..
+            } = reference;
+            let found = objects.get(group(api_version), kind, &class.namespace, name);
+            let found =
+                found.filter(|one| one.get("apiVersion").and_then(Value::as_str) == Some(api_version));
+            match found {
+                None => report.say(
+                    "template-missing",
+                    field,
+                    format!("there is no {kind} {name} of {api_version}: give it too"),
+                ),
+                Some(found) if !found.pointer("/spec/template").is_some_and(Value::is_object) => report.say(
+                    "template-empty",
+                    field,
+                    format!("{kind} {name} has no spec.template: correct it"),
+                ),
+                Some(found) => {
+                    templates.insert(key(reference), found);
+                }
+            }
+        }
+        Self {
+            class,
+            variables: Variables::read(class, &mut Report::new("", "")),
+            patches,
+            contract: Contract::of(&class.control_plane.template, objects),
+            templates,
+        }
+    }
+
+    /// A template that the class names.
+    pub(super) fn template(&self, reference: &Reference) -> Option<&'a Value> {
+        self.templates.get(&key(reference)).copied()
+    }
+}
+
+fn key(reference: &Reference) -> (String, String, String) {
+    let Reference {
+        api_version,
+        kind,
+        name,
+        ..
+    } = reference;
+    (api_version.clone(), kind.clone(), name.clone())
+}

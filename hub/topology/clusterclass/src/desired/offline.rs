@@ -1,0 +1,223 @@
+//! Owns: the plans of all clusters of some files, from what is there or from what other files would have made.
+//! Never: reads a file; the command line does.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{
+    blueprint::Blueprint,
+    change::{Action, Change, Plan},
+    compare::Seen,
+    current::{Current, group_of_cluster},
+    objects::Objects,
+    overlay::over,
+    plan::plan,
+};
+use crate::{
+    model::{Cluster, Estate, Finding, Key, Report},
+    patch::document::{self, Read},
+    validation::validate,
+};
+
+/// What is planned, and what is wrong.
+#[derive(Debug, Default)]
+pub struct Planned {
+    /// Clusters of classes, by namespace and name.
+    pub plans: Vec<Plan>,
+    /// What is wrong. A Cluster with something wrong in it, in its class or its templates has no plan.
+    pub findings: Vec<Finding>,
+}
+
+/// Files, each a name and its bytes.
+pub type Files = [(String, Vec<u8>)];
+
+/// Plans the clusters of files: from the objects that are among them, or, if there are `old` files, from what those would
+/// have made, all of it taken for done. A cluster of `old` files alone is taken as deleted.
+///
+/// # Errors
+///
+/// One line: which file cannot be read, and why.
+pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
+    let read = document::objects(files)?;
+    let new = Gathered::of(named(&read));
+    let Some(old) = old else {
+        let findings = validate(&new.estate, None);
+        return Ok(new.plans(findings, |_| Basis::Objects));
+    };
+    let read = document::objects(old)?;
+    let old = Gathered::of(named(&read));
+    let before = old.plans(validate(&old.estate, None), |_| Basis::Nothing);
+    if !before.findings.is_empty() {
+        return Ok(Planned {
+            plans: Vec::new(),
+            findings: before.findings,
+        });
+    }
+    let made: BTreeMap<Key, Vec<&Value>> = before
+        .plans
+        .iter()
+        .map(|plan| {
+            (
+                (plan.namespace.clone(), plan.name.clone()),
+                plan.objects().collect(),
+            )
+        })
+        .collect();
+    let mut all = new.plans(validate(&new.estate, Some(&old.estate)), |key| {
+        made.get(key)
+            .map_or(Basis::New, |objects| Basis::Planned(objects))
+    });
+    let known: BTreeSet<Key> = new.estate.clusters.keys().cloned().collect();
+    let gone = before.plans.into_iter();
+    let gone = gone.filter(|plan| !known.contains(&(plan.namespace.clone(), plan.name.clone())));
+    all.plans.extend(gone.map(deleted));
+    Ok(all)
+}
+
+/// Plans the clusters of a server as they would be after an edit: the objects of `files` over those that it has.
+///
+/// # Errors
+///
+/// One line: which file cannot be read, and why.
+pub fn plans_of_server(live: Vec<Value>, files: &Files) -> Result<Planned, String> {
+    let live: Vec<Read<'_>> = live.into_iter().map(|object| (SERVER, object)).collect();
+    let edits = document::objects(files)?;
+    let after = over(&live, &edits);
+    let (before, new) = (Gathered::of(named(&live)), Gathered::of(named(&after)));
+    let findings = validate(&new.estate, (!edits.is_empty()).then_some(&before.estate));
+    Ok(new.plans(findings, |_| Basis::Objects))
+}
+
+/// Plans the clusters of a server as it has them.
+pub fn plans_of_live(live: &[Value]) -> Planned {
+    let new = Gathered::of(live.iter().map(|object| (SERVER, object)));
+    let findings = validate(&new.estate, None);
+    new.plans(findings, |_| Basis::Objects)
+}
+
+/// What stands for the file of an object that a server has.
+const SERVER: &str = "server";
+
+fn named<'a>(read: &'a [Read<'a>]) -> impl Iterator<Item = (&'a str, &'a Value)> + Clone {
+    read.iter().map(|(file, object)| (*file, object))
+}
+
+/// What a plan starts from.
+enum Basis<'b> {
+    /// What is among the files.
+    Objects,
+    /// What was planned.
+    Planned(&'b [&'b Value]),
+    /// The cluster is new.
+    New,
+    /// What there is was not given.
+    Nothing,
+}
+
+/// Files that were read together.
+struct Gathered<'a> {
+    objects: Objects<'a>,
+    estate: Estate,
+}
+
+impl<'a> Gathered<'a> {
+    fn of(read: impl Iterator<Item = (&'a str, &'a Value)> + Clone) -> Self {
+        let mut estate = Estate::default();
+        estate.add_objects(read.clone());
+        Self {
+            objects: Objects::of(read.map(|(_, object)| object)),
+            estate,
+        }
+    }
+
+    /// The plans of its clusters. Those with findings in them or in their classes are left out.
+    fn plans<'b>(&self, mut findings: Vec<Finding>, basis: impl Fn(&Key) -> Basis<'b>) -> Planned {
+        let mut wrong: BTreeSet<String> = findings.iter().map(|finding| finding.object.clone()).collect();
+        let mut blueprints = BTreeMap::new();
+        for (key, class) in &self.estate.classes {
+            let named = format!("ClusterClass {}/{}", key.0, key.1);
+            let used = self.estate.users(key).next().is_some();
+            if used && !wrong.contains(&named) {
+                let mut report = Report::new(&class.origin, &named);
+                let blueprint = Blueprint::read(class, &self.objects, &mut report);
+                if report.count() == 0 {
+                    blueprints.insert(key.clone(), blueprint);
+                } else {
+                    wrong.insert(named);
+                    findings.extend(report.into_findings());
+                }
+            }
+        }
+        let mut plans = Vec::new();
+        for (key, cluster) in &self.estate.clusters {
+            let Some(topology) = &cluster.topology else {
+                continue;
+            };
+            let class = (topology.class_namespace.clone(), topology.class.value.clone());
+            let Some(blueprint) = blueprints.get(&class) else {
+                continue;
+            };
+            if wrong.contains(&format!("Cluster {}/{}", key.0, key.1)) {
+                continue;
+            }
+            let made = self.planned(blueprint, (key, cluster), &basis(key));
+            findings.extend(made.findings.iter().cloned());
+            if made.findings.is_empty() {
+                plans.push(made);
+            }
+        }
+        Planned { plans, findings }
+    }
+
+    fn planned(
+        &self,
+        blueprint: &Blueprint<'_>,
+        (key, cluster): (&Key, &Cluster),
+        basis: &Basis<'_>,
+    ) -> Plan {
+        let mut made = Objects::default();
+        let (objects, seen) = match basis {
+            Basis::Objects => (&self.objects, Seen::OnServer),
+            Basis::Nothing => (&self.objects, Seen::Unseen),
+            Basis::New => (&made, Seen::Unseen),
+            Basis::Planned(planned) => {
+                made = Objects::of(planned.iter().copied());
+                (&made, Seen::AsPlanned)
+            }
+        };
+        let none = Value::Null;
+        let document = objects
+            .get(group_of_cluster(), "Cluster", &key.0, &key.1)
+            .unwrap_or(&none);
+        let mut report = Report::new(&cluster.origin, &format!("Cluster {}/{}", key.0, key.1));
+        let current = Current::read(document, cluster, objects, seen, &mut report);
+        if report.count() > 0 {
+            return Plan {
+                findings: report.into_findings(),
+                ..Plan::default()
+            };
+        }
+        match &cluster.topology {
+            Some(topology) => plan(blueprint, cluster, topology, &current),
+            None => Plan::default(),
+        }
+    }
+}
+
+/// The plan of a cluster that goes, from the one that made it.
+fn deleted(before: Plan) -> Plan {
+    let changes = before.changes.into_iter().rev().map(|change| Change {
+        action: Action::Delete,
+        fields: Vec::new(),
+        object: None,
+        ..change
+    });
+    Plan {
+        changes: changes.collect(),
+        ..before
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,339 @@
+//! Owns: the plan of one cluster: all of its objects as they should be, in the order in which they are written.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::{
+    blueprint::Blueprint,
+    change::{Change, Plan, Sources},
+    changes::{self, Place},
+    current::Current,
+    health::{Machines, health_check},
+    named::{Named, NamedWorker, named},
+    parts::{object, take, template},
+    plane::{self, control_plane},
+    progress::{Progress, progress},
+    upgrade::{self, Part, Step},
+    variables, versions,
+    workers::machine_deployment,
+};
+use crate::{
+    model::{Cluster, Metadata, Reference, Report, Topology, WorkerTopology},
+    patch::{
+        apply::apply,
+        owned,
+        target::{Role, Target},
+    },
+};
+
+/// What becomes of a cluster of the blueprint's class. Where something is wrong there are findings, and no changes.
+pub fn plan(
+    blueprint: &Blueprint<'_>,
+    cluster: &Cluster,
+    topology: &Topology,
+    current: &Current<'_>,
+) -> Plan {
+    let mut report = Report::new(
+        &cluster.origin,
+        &format!("Cluster {}/{}", cluster.namespace, cluster.name),
+    );
+    let mut plan = Plan {
+        namespace: cluster.namespace.clone(),
+        name: cluster.name.clone(),
+        class: topology.class.value.clone(),
+        version: versions::wanted(topology),
+        ..Plan::default()
+    };
+    if let Some(planner) = Planner::new(blueprint, cluster, topology, current, &mut report) {
+        plan.upgrade = planner.step.lines.clone();
+        plan.progress = planner.progress.clone();
+        plan.sources = planner.sources.clone();
+        plan.changes = planner.changes();
+    }
+    plan.findings = report.into_findings();
+    plan
+}
+
+/// Everything that the objects are made of.
+struct Planner<'p, 'a> {
+    blueprint: &'p Blueprint<'a>,
+    cluster: &'p Cluster,
+    topology: &'p Topology,
+    current: &'p Current<'a>,
+    step: Step,
+    progress: Progress,
+    sources: Sources,
+    named: Named,
+    /// Templates by their places: as the class has them, and as its patches leave them.
+    templates: BTreeMap<String, (Target, &'p Reference, Value)>,
+}
+
+impl<'p, 'a> Planner<'p, 'a> {
+    /// None if something is wrong.
+    fn new(
+        blueprint: &'p Blueprint<'a>,
+        cluster: &'p Cluster,
+        topology: &'p Topology,
+        current: &'p Current<'a>,
+        report: &mut Report,
+    ) -> Option<Self> {
+        let class = blueprint.class;
+        let state = versions::state(class, cluster, topology, current, report);
+        let named = named(class, cluster, topology, current, report);
+        if report.count() > 0 {
+            return None;
+        }
+        let step = upgrade::next(&state).map_err(|why| report.say("upgrade", &topology.version.field, why));
+        let step = step.ok()?;
+        let told = variables::told(blueprint, cluster, topology, &named, &step);
+        let told = told
+            .map_err(|why| report.say("variables", "spec.topology", why))
+            .ok()?;
+        let made: Vec<&str> = (named.workers.iter().zip(&step.workers))
+            .filter(|(_, part)| part.is_ok())
+            .map(|(worker, _)| worker.name.as_str())
+            .collect();
+        let (mut targets, mut references) = (Vec::new(), Vec::new());
+        for (role, reference, variables) in told.places(class) {
+            let waits = match &role {
+                Role::Bootstrap(workers) | Role::Infrastructure(workers) => {
+                    !made.contains(&workers.name.as_str())
+                }
+                _ => false,
+            };
+            if let (false, Some(template)) = (waits, blueprint.template(reference)) {
+                targets.push(Target::new(role, template, variables));
+                references.push(reference);
+            }
+        }
+        let applied = apply(&blueprint.patches, &targets, &told.global);
+        for finding in applied.findings.iter().filter(|finding| finding.rule.is_error()) {
+            let target = finding.target.as_deref().unwrap_or_default();
+            let why = format!("{target}: {} of ClusterClass {}", finding.why, class.name);
+            report.say(finding.rule.name(), finding.place.to_string(), why);
+        }
+        if report.count() > 0 {
+            return None;
+        }
+        let steps = applied
+            .patched
+            .iter()
+            .map(|one| (one.target.clone(), one.steps.clone()));
+        let variables = told.global.iter().filter(|(name, _)| *name != "builtin");
+        let sources = Sources {
+            patches: steps.collect(),
+            variables: variables
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect(),
+        };
+        let patched = applied.patched.into_iter();
+        let all = targets.into_iter().zip(references).zip(patched);
+        let templates =
+            all.map(|((target, reference), patched)| (patched.target, (target, reference, patched.template)));
+        Some(Self {
+            progress: progress(&state, &step),
+            sources,
+            blueprint,
+            cluster,
+            topology,
+            current,
+            step,
+            named,
+            templates: templates.collect(),
+        })
+    }
+
+    fn changes(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        changes.extend(self.infrastructure());
+        self.control_plane(&mut changes);
+        changes.push(changes::cluster(
+            self.cluster,
+            self.current,
+            self.references(),
+            self.upgrade_step(),
+        ));
+        let all = self
+            .topology
+            .workers
+            .iter()
+            .zip(&self.named.workers)
+            .zip(&self.step.workers);
+        for ((said, named), part) in all {
+            self.workers(said, named, part, &mut changes);
+        }
+        for (name, gone) in &self.current.workers {
+            if !self.topology.workers.iter().any(|one| one.name == *name) {
+                changes.extend(changes::gone(name, gone, self.current));
+            }
+        }
+        changes
+    }
+
+    /// A template with its place's, if the class has one there.
+    fn template(&self, place: &str) -> Option<(&Target, &Reference, &Value)> {
+        let (target, reference, patched) = self.templates.get(place)?;
+        Some((target, reference, patched))
+    }
+
+    fn infrastructure(&self) -> Option<Change> {
+        let (target, reference, patched) = self.template("infrastructure-cluster")?;
+        let said = Metadata {
+            labels: owned::labels(&self.cluster.name),
+            ..Metadata::default()
+        };
+        let mut wanted = object(target, reference, self.cluster, &self.named.infrastructure, said);
+        take(&mut wanted, "/spec", patched);
+        let place = Place::of("infrastructure-cluster", self.current);
+        Some(changes::object(place, self.current.infrastructure, wanted))
+    }
+
+    /// Its health check, the template of its machines, and itself.
+    fn control_plane(&self, changes: &mut Vec<Change>) {
+        let (class, topology) = (&self.blueprint.class.control_plane, &self.topology.control_plane);
+        let health = class.machines.as_ref().and_then(|_| {
+            let named = (self.cluster, self.named.control_plane.as_str());
+            let (of_class, said) = (class.health_check.as_ref(), topology.health_check.as_ref());
+            health_check(of_class, said, named, Machines::ControlPlane)
+        });
+        let place = Place::of("control-plane/health-check", self.current);
+        changes.extend(changes::health(place, &self.named.control_plane, health));
+        let Some((target, _, patched)) = self.template("control-plane") else {
+            return;
+        };
+        let part = &self.step.plane;
+        if !part.waits.is_empty() {
+            let wait = self
+                .current
+                .control_plane
+                .map(|object| changes::wait("control-plane", object, &part.waits));
+            changes.extend(wait);
+            return;
+        }
+        let machines = self
+            .template("control-plane-machines")
+            .map(|(target, reference, patched)| {
+                let name = self.named.machines.as_deref().unwrap_or_default();
+                let mut wanted = template(target, reference, self.cluster, name, None);
+                take(&mut wanted, "/spec/template/spec", patched);
+                let place = Place::of("control-plane-machines", self.current);
+                changes::template(place, self.cluster, None, self.current.machines, wanted)
+            });
+        let wanted = plane::Wanted {
+            name: &self.named.control_plane,
+            version: &part.version,
+            machines: machines.as_ref().map(|change| change.name.as_str()),
+            contract: self.blueprint.contract,
+        };
+        let object = control_plane(
+            (target, patched),
+            self.blueprint.class,
+            self.cluster,
+            self.topology,
+            wanted,
+        );
+        let place = Place::of("control-plane", self.current);
+        let of_plane = changes::object(place, self.current.control_plane, object);
+        changes.extend(machines);
+        changes.push(of_plane.with_machines());
+    }
+
+    /// The health check of a machine deployment, its templates, and itself.
+    fn workers(
+        &self,
+        said: &WorkerTopology,
+        named: &NamedWorker,
+        part: &Result<Part, String>,
+        changes: &mut Vec<Change>,
+    ) {
+        let Some(class) = self.blueprint.class.worker(&said.class) else {
+            return;
+        };
+        let at = format!("machine-deployment/{}", said.name);
+        let current = self.current.workers.get(&said.name);
+        let part = match part {
+            Ok(part) => part,
+            Err(why) => {
+                changes.push(changes::later(&at, &named.deployment, why));
+                return;
+            }
+        };
+        let machines = Machines::Deployment(&said.name);
+        let own = (self.cluster, named.deployment.as_str());
+        let health = health_check(
+            class.health_check.as_ref(),
+            said.health_check.as_ref(),
+            own,
+            machines,
+        );
+        let place = format!("{at}/health-check");
+        changes.extend(changes::health(
+            Place::of(&place, self.current),
+            &named.deployment,
+            health,
+        ));
+        if let (false, Some(current)) = (part.waits.is_empty(), current) {
+            changes.push(changes::wait(&at, current.object, &part.waits));
+            return;
+        }
+        let mut named = named.clone();
+        for (which, name) in [
+            ("bootstrap", &mut named.bootstrap),
+            ("infrastructure", &mut named.machines),
+        ] {
+            let place = format!("{at}/{which}");
+            let Some((target, reference, patched)) = self.template(&place) else {
+                continue;
+            };
+            let mut wanted = template(target, reference, self.cluster, name, Some(&said.name));
+            take(&mut wanted, "/spec/template/spec", patched);
+            let there = current.and_then(|one| {
+                if which == "bootstrap" {
+                    one.bootstrap
+                } else {
+                    one.machines
+                }
+            });
+            let place = Place::of(&place, self.current);
+            let change = changes::template(place, self.cluster, Some(&said.name), there, wanted);
+            name.clone_from(&change.name);
+            changes.push(change);
+        }
+        let wanted = machine_deployment(class, self.cluster, said, &named, &part.version);
+        let place = Place::of(&at, self.current);
+        let change = changes::object(place, current.map(|one| one.object), wanted);
+        changes.push(change.with_machines());
+    }
+
+    /// What the Cluster refers to.
+    fn references(&self) -> [(&'static str, Value); 2] {
+        let class = self.blueprint.class;
+        let refer = |reference: &Reference, name: &str| {
+            let kind = reference.kind.strip_suffix("Template").unwrap_or(&reference.kind);
+            super::parts::refer(&reference.api_version, kind, name)
+        };
+        [
+            (
+                "infrastructureRef",
+                refer(&class.infrastructure, &self.named.infrastructure),
+            ),
+            (
+                "controlPlaneRef",
+                refer(&class.control_plane.template, &self.named.control_plane),
+            ),
+        ]
+    }
+
+    /// The version that an upgrade has come to, while one goes on.
+    fn upgrade_step(&self) -> &str {
+        if self.step.goes_on {
+            &self.step.plane.version
+        } else {
+            ""
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
