@@ -18,6 +18,9 @@ const FILES: [&str; 11] = [
     "tributary/v1/token.proto",
 ];
 
+/// What stands before the module of each client and server.
+const SERVICES: &str = "#[cfg(feature = \"services\")]";
+
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     for file in FILES {
         println!("cargo:rerun-if-changed={file}");
@@ -27,6 +30,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     fs::write(out, descriptors.encode_to_vec())?;
     tonic_prost_build::configure()
         .codec_path("crate::SmallBuffers")
+        .client_mod_attribute(".", SERVICES)
+        .server_mod_attribute(".", SERVICES)
         .bytes(".tributary.v1.Desired.items")
         .bytes(".tributary.v1.Observation.fact")
         .bytes(".tributary.v1.StoredEvent.fact")

@@ -35,15 +35,11 @@ use crate::{
     lease::{Monotonic, WritePermit},
     plan::{Expired, Situation},
 };
-use judge::{Judge, Look, Over, SourceLease, Stamp};
+use judge::{Judge, Look, Over, SourceLease};
 use upkeep::{Settings, Task, Upkeep};
 
 /// Shortest wait between two looks because a hub may confirm others than before.
 const NEWS_WAIT: Duration = Duration::from_secs(2);
-
-/// Looks in a row that prove that the Lease of a source could be renewed, before it counts as expired: where it can be
-/// again, the leader has the time between two of them to do so.
-const PROOFS_MIN: u32 = 3;
 
 /// What is counted of the Leases of sources.
 #[derive(Debug, Clone, Default)]
@@ -89,9 +85,6 @@ pub struct SourceLeases {
     metrics: ExpiryMetrics,
     /// Sources whose Lease's name is somebody else's, as people were told.
     taken: BTreeSet<ClusterId>,
-    /// Sources whose Lease is over by its time, with the version that was seen, and the looks that proved that it could be
-    /// renewed.
-    proofs: BTreeMap<ClusterId, (Stamp, u32)>,
     expired: Expired,
 }
 
@@ -117,7 +110,6 @@ impl SourceLeases {
             clock,
             metrics,
             taken: BTreeSet::new(),
-            proofs: BTreeMap::new(),
             expired: Expired::new(),
         }
     }
@@ -318,11 +310,10 @@ impl SourceLeases {
     /// Returns those that are over and could have been renewed. Where the API server does not take a Lease of a source (a
     /// webhook or a policy that knows it by its name), the leader cannot renew it, though everybody writes its own.
     async fn renewable(
-        &mut self,
+        &self,
         over: BTreeMap<ClusterId, Over>,
         leases: &BTreeMap<ClusterId, Lease>,
     ) -> (BTreeMap<ClusterId, Over>, Option<anyhow::Error>) {
-        self.proofs.retain(|cluster, _| over.contains_key(cluster));
         let (mut renewable, mut refused) = (BTreeMap::new(), None);
         for (cluster, over) in over {
             if self.expired.contains_key(&cluster) {
@@ -334,22 +325,10 @@ impl SourceLeases {
             };
             match self.api.replace(&object::name(&cluster), &tried(), lease).await {
                 Ok(_) => {
-                    let first = (over.stamp.clone(), 0);
-                    let proofs = self
-                        .proofs
-                        .entry(cluster.clone())
-                        .or_insert_with(|| first.clone());
-                    if proofs.0 != over.stamp {
-                        *proofs = first;
-                    }
-                    proofs.1 += 1;
-                    if proofs.1 >= PROOFS_MIN {
-                        renewable.insert(cluster, over);
-                    }
+                    renewable.insert(cluster, over);
                 }
                 Err(error) if is_another(&error) => {} // it moved: the next look shows how
                 Err(error) => {
-                    self.proofs.remove(&cluster);
                     let what =
                         format!("nobody could renew the Lease of {cluster}, so that it does not expire");
                     refused = Some(anyhow::Error::new(error).context(what));

@@ -3,6 +3,8 @@
 //! Never: attacks.
 
 use std::{
+    io,
+    net::{Ipv4Addr, SocketAddr},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -15,9 +17,10 @@ use futures::future::BoxFuture;
 use proto::v1::{ListMembersRequest, membership_client::MembershipClient};
 use shared::{
     model::{ClusterId, sync::Namespaces},
-    tls::{HubAddress, HubConnector, LiveCredentials, TcpDial, TlsMetrics, explain},
+    tls::{BoxedIo, Dial, HubAddress, HubConnector, LiveCredentials, TlsMetrics, explain},
 };
 use tokio::{
+    net::TcpSocket,
     task::JoinSet,
     time::{Instant, interval, sleep, timeout},
 };
@@ -41,6 +44,9 @@ const CALL_PAUSE: Duration = Duration::from_millis(200);
 const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// After an attack, until the hub's memory is looked at for the last time.
 const REST: Duration = Duration::from_secs(1);
+
+/// Where the operator comes from.
+const OPERATOR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
 
 /// Everybody who sees it.
 pub(super) struct Witness {
@@ -201,11 +207,32 @@ async fn stay(mut session: Session, member: usize, heard: Arc<Heard>) -> anyhow:
     }
 }
 
+/// Dials from an address of the operator's own, as operators do: the hub evicts by source address.
+struct FromOwnAddress;
+
+impl Dial for FromOwnAddress {
+    fn dial(&self, address: HubAddress) -> BoxFuture<'static, io::Result<BoxedIo>> {
+        Box::pin(async move {
+            let ip: Ipv4Addr = address.host.parse().map_err(io::Error::other)?;
+            let socket = TcpSocket::new_v4()?;
+            socket.bind(SocketAddr::from((OPERATOR, 0)))?;
+            let stream = socket.connect(SocketAddr::from((ip, address.port))).await?;
+            stream.set_nodelay(true)?;
+            Ok(Box::new(stream) as BoxedIo)
+        })
+    }
+}
+
 /// One call of an operator over a connection of its own, and how long it took.
 async fn call(hub: HubAddress, operator: Arc<LiveCredentials>, answer: Duration) -> anyhow::Result<Duration> {
     let began = Instant::now();
     let calling = async {
-        let connector = HubConnector::new(vec![hub], operator, Arc::new(TcpDial), TlsMetrics::default());
+        let connector = HubConnector::new(
+            vec![hub],
+            operator,
+            Arc::new(FromOwnAddress),
+            TlsMetrics::default(),
+        );
         // As operators' commands do.
         let channel = match connector.connect_once().await {
             Ok(channel) => channel,
