@@ -18,7 +18,7 @@ const FILES: [&str; 11] = [
     "tributary/v1/token.proto",
 ];
 
-/// What stands before the module of each client and server.
+/// The attribute of the module of each client and server.
 const SERVICES: &str = "#[cfg(feature = \"services\")]";
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use syn::visit::{self, Visit};
 
-/// Where metrics are registered, and the prefixes of the programs that register them.
+/// Directories that register metrics, and the prefixes of the programs that serve them.
 const REGISTERED: [(&str, &[&str]); 5] = [
     ("hub/src", &["tributary_hub_"]),
     ("hub/core/src", &["tributary_hub_"]),
@@ -167,7 +167,7 @@ struct Registration<'a> {
     metric: Option<&'a syn::Expr>,
 }
 
-/// What the names of a function are bound to.
+/// The values to which the names of a function are bound.
 type Lets<'a> = BTreeMap<String, &'a syn::Expr>;
 
 /// The registrations of one function.
@@ -226,7 +226,7 @@ impl<'a> Registrations<'a> {
     }
 }
 
-/// What a unit adds to a name.
+/// The suffixes that units add to a name.
 fn suffix<'a>(unit: &'a syn::Expr, lets: &Lets<'a>) -> &'static str {
     let mut unit = resolve(unit, lets);
     if let syn::Expr::Call(some) = unit

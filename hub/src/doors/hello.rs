@@ -139,7 +139,7 @@ impl hyper::body::Body for Bounded {
 /// The only method whose streams introduce themselves, after its service's name.
 const STREAM: &str = "/Stream";
 
-/// Whether the calls of this path begin with Hello.
+/// Returns true if the calls of this path begin with Hello.
 fn introduces_itself(path: &str) -> bool {
     let service = path.strip_prefix('/');
     service.and_then(|path| path.strip_prefix(SERVICE_NAME)) == Some(STREAM)

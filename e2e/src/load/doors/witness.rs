@@ -45,7 +45,7 @@ const LOOK_PAUSE: Duration = Duration::from_millis(100);
 /// After an attack, until the hub's memory is looked at for the last time.
 const REST: Duration = Duration::from_secs(1);
 
-/// Where the operator comes from.
+/// The operator's source address.
 const OPERATOR: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 9);
 
 /// Everybody who sees it.

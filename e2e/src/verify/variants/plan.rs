@@ -121,7 +121,7 @@ fn read(workspace: &Path, file: &Path) -> anyhow::Result<String> {
     fs::read_to_string(workspace.join(file)).with_context(|| format!("cannot read {}", file.display()))
 }
 
-/// How the code of a file asks which variant it is. The model is asked: every crate has it, itself or over `shared`.
+/// The expression by which the code of a file asks for its variant. The model is asked: every crate has it, itself or over `shared`.
 fn chosen(file: &Path) -> Option<&'static str> {
     const OVER_SHARED: [&str; 4] = ["hub/src", "hub/tests", "agent/src", "e2e"];
     const THEMSELVES: [&str; 7] = [

@@ -112,7 +112,7 @@ fn tells_code() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether a file is a source of what people run.
+/// Returns true for a source of what people run.
 pub(super) fn is_product(path: &str) -> bool {
     let crates = ["shared/", "hub/", "agent/"];
     crates.iter().any(|place| path.starts_with(place)) && path.contains("/src/")
