@@ -40,8 +40,9 @@ readonly TOOLS=$PWD/target/tools
 readonly KEPT=${XDG_CACHE_HOME:-$HOME/.cache}/tributary
 readonly OUTPUT=target/ci-output.txt
 readonly TEST_OUTPUT=target/ci-tests.txt
-readonly BUILDS_OUTPUT=target/ci-builds.txt
 readonly TIMES=target/ci-times.txt
+# Where phases that run beside the others print to, and the pipe that tells of each one's end.
+readonly BESIDE=target/ci-beside
 
 # One line for each phase that ended: name, wall and processor seconds.
 phases=()
@@ -49,8 +50,9 @@ unchecked=()
 current=""
 began=$SECONDS
 began_cpu=0
-# The process that builds beside the tests, while it runs.
-builds=""
+# The process whose phases run beside the others, while it runs, and the pipe that tells of them.
+beside=""
+news=""
 # Why this machine can have no nodes; empty if it can.
 why_not=""
 
@@ -91,8 +93,8 @@ note_phase() {
 # Prints the table however the run ends; a failure names its phase last.
 finish() {
   local status=$?
-  if [ -n "$builds" ]; then
-    kill -- "-$builds" 2>/dev/null || true
+  if [ -n "$beside" ]; then
+    kill -- "-$beside" 2>/dev/null || true
   fi
   local said=""
   if [ -n "$current" ]; then
@@ -279,22 +281,56 @@ run_tests() {
   fi
 }
 
-# begin_builds COMMAND: runs a function beside the phases that follow, at the lowest priority.
-begin_builds() {
+# begin_beside FUNCTION: runs a function, which calls `beside` for each of its phases, beside the phases that follow.
+begin_beside() {
+  rm -rf "$BESIDE"
+  mkdir "$BESIDE"
+  mkfifo "$BESIDE/news"
   # A process group of its own, so that all of it ends with the gate.
   set -m
-  ("$@") >"$BUILDS_OUTPUT" 2>&1 &
-  builds=$!
+  (
+    exec >"$BESIDE/news"
+    renice -n 19 -p "$BASHPID" >/dev/null
+    "$1"
+  ) &
+  beside=$!
   set +m
+  exec {news}<"$BESIDE/news"
 }
 
-# What is left of them. Their processor time counts here.
-end_builds() {
-  local status=0
-  wait "$builds" || status=$?
-  builds=""
-  cat "$BUILDS_OUTPUT"
-  return "$status"
+# beside NAME COMMAND...: a phase that runs so, at the lowest priority.
+beside() {
+  local name=$1 from=$SECONDS cpu
+  shift
+  times >"$BESIDE/times"
+  cpu=$(cpu_of "$BESIDE/times")
+  "$@" >"$BESIDE/$name.txt" 2>&1
+  times >"$BESIDE/times"
+  printf '%d %d %s\n' $((SECONDS - from)) $(($(cpu_of "$BESIDE/times") - cpu)) "$name"
+}
+
+# joined NAME: waits for the end of such a phase, in the order in which they run. `all` of them in the end.
+joined() {
+  local wall cpu name
+  current=$1
+  began=$SECONDS
+  if [ "$current" = all ]; then
+    wait "$beside"
+    beside=""
+    exec {news}<&-
+    current=""
+    return
+  fi
+  times >"$TIMES"
+  began_cpu=$(cpu_of "$TIMES")
+  printf '\n=== %s\n' "$current"
+  if ! read -r -u "$news" wall cpu name || [ "$name" != "$current" ]; then
+    cat "$BESIDE/$current.txt"
+    return 1
+  fi
+  cat "$BESIDE/$current.txt"
+  phases+=("$(printf '%-28s %6d s %8d s  beside others; waited for %d s' "$name" "$wall" "$cpu" $((SECONDS - began)))")
+  current=""
 }
 
 # One line in the end says how much ran, that it was not nothing, and that nothing was skipped.

@@ -19,8 +19,8 @@ const GATE: &str = ".ci/gate.sh";
 const RUN: &str = ".ci/run";
 /// Guards a release.
 const RELEASE: &str = ".ci/release";
-/// Phases of `.ci/run` that are no checks: builds that wait for something else there.
-const BUILDS: [&str; 1] = ["builds beside the tests"];
+/// Phases of `.ci/run` that are no checks: builds of what runs beside the tests there.
+const BUILDS: [&str; 3] = ["image", "build simulations", "build simulated network"];
 /// A `cargo-deny` to which everything is well, but for the database, which it cannot fetch if there is a file `closed`
 /// beside it, and for advisories, which it finds if there is a file `vulnerable`.
 const CARGO_DENY: &str = r#"#!/bin/sh
@@ -37,6 +37,7 @@ pub(super) fn trials() -> Vec<Trial> {
             "tidy::the_gate_of_a_release_checks_what_that_of_a_change_does",
             release_has_all,
         ),
+        plain_test("tidy::the_gate_waits_for_what_it_begins", joined),
         plain_test("tidy::the_gate_counts_the_tests_that_ran", counts),
         plain_test("tidy::the_gate_adds_processor_seconds", processor_seconds),
         plain_test("tidy::the_gate_can_require_advisories", advisories),
@@ -83,8 +84,49 @@ fn in_ci() -> anyhow::Result<()> {
 fn phases(script: &str) -> Vec<&str> {
     script
         .lines()
-        .filter_map(|line| Some(line.strip_prefix("phase \"")?.split_once('"')?.0))
+        .filter_map(|line| {
+            let name = line
+                .strip_prefix("phase \"")
+                .or_else(|| line.strip_prefix("joined \""));
+            Some(name?.split_once('"')?.0)
+        })
         .collect()
+}
+
+/// What runs beside the phases in front is waited for, in its order: what nobody waits for could fail in silence.
+fn joined() -> anyhow::Result<()> {
+    for gate in [RUN, RELEASE] {
+        let script = source::text_of(gate)?;
+        let names = |word: &str| -> Vec<_> {
+            let named = |line: &str| {
+                Some(
+                    line.trim_start()
+                        .strip_prefix(word)?
+                        .split_once('"')?
+                        .0
+                        .to_owned(),
+                )
+            };
+            script.lines().filter_map(named).collect()
+        };
+        let (mut beside, mut waited) = (names("beside \""), names("joined \""));
+        let groups = script
+            .lines()
+            .filter(|line| line.starts_with("begin_beside "))
+            .count();
+        let ends = script.lines().filter(|line| *line == "joined all").count();
+        ensure!(
+            groups == ends && groups > 0,
+            "{gate}: {groups} groups beside, {ends} ends"
+        );
+        beside.sort();
+        waited.sort();
+        ensure!(
+            beside == waited,
+            "{gate}: beside others {beside:?}, waited for {waited:?}"
+        );
+    }
+    Ok(())
 }
 
 fn release_has_all() -> anyhow::Result<()> {
