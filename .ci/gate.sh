@@ -270,12 +270,12 @@ check_dependencies() {
 
 # Programs, tests and simulations, and their lints.
 build_and_lint() {
-  cargo test --locked --workspace --lib --bins --tests --no-run
+  cargo test --locked --workspace --tests --no-run
 }
 
 run_tests() {
   # API servers are started by the dozen: with a larger heap they start with a fifth less of the processor.
-  if ! GOGC=400 cargo test --locked --workspace --lib --bins --tests --no-fail-fast 2>&1 | tee "$TEST_OUTPUT"; then
+  if ! GOGC=400 cargo test --locked --workspace --tests --no-fail-fast 2>&1 | tee "$TEST_OUTPUT"; then
     grep -nE ' \.\.\. FAILED|panicked at' -A 4 "$TEST_OUTPUT" | cut -c 1-400
     return 1
   fi

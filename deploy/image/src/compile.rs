@@ -16,23 +16,9 @@ use crate::{
     zig::{self, Compiler},
 };
 
-/// A profile of Cargo.toml that images are built with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Profile {
-    /// Small and fast programs, which take minutes of link-time optimisation.
-    Published,
-    /// Programs that are built quickly, for tests.
-    Quick,
-}
-
-impl Profile {
-    fn name(self) -> &'static str {
-        match self {
-            Self::Published => "image",
-            Self::Quick => "quick",
-        }
-    }
-}
+/// The profile of Cargo.toml that images are built with: small and fast programs, which take minutes of link-time
+/// optimisation.
+const PROFILE: &str = "image";
 
 /// Where sources and crates seem to lie, in what a program says of itself.
 const SOURCES_AS: &str = "/tributary";
@@ -41,26 +27,18 @@ const CRATES_AS: &str = "/cargo";
 const COMPILED_AT: &str = "0";
 
 /// Compiles the file that is both programs, and looks whether it is what an image needs; where it is.
-pub(crate) fn compile(
-    source: &Source,
-    architecture: Architecture,
-    profile: Profile,
-) -> anyhow::Result<PathBuf> {
-    let (is_published, profile) = (profile == Profile::Published, profile.name());
+pub(crate) fn compile(source: &Source, architecture: Architecture) -> anyhow::Result<PathBuf> {
     let target = architecture.rust_target();
     add_target(source, target)?;
     let compiler = zig::compiler(source, architecture)?;
     eprintln!("compiling for {architecture}");
     let mut cargo = run::cargo(&source.root);
-    cargo.args(["build", "--locked", "--profile", profile, "--target", target]);
+    cargo.args(["build", "--locked", "--profile", PROFILE, "--target", target]);
     cargo.args(["--package", PROGRAMS]);
     environment(&mut cargo, source, architecture, &compiler)?;
     run::shown(&mut cargo).with_context(|| format!("cannot compile for {architecture}"))?;
-    let programs = source.target.join(target).join(profile).join(PROGRAMS);
-    // What is not optimised names directories of the machine that built it.
-    if is_published {
-        inspect::program(&programs, architecture)?;
-    }
+    let programs = source.target.join(target).join(PROFILE).join(PROGRAMS);
+    inspect::program(&programs, architecture)?;
     Ok(programs)
 }
 

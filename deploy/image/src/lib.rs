@@ -7,6 +7,7 @@ mod compile;
 mod inspect;
 pub mod layer;
 pub mod layout;
+mod native;
 mod package;
 mod reproduce;
 mod run;

@@ -7,9 +7,10 @@ use anyhow::Context;
 
 use crate::{
     architecture::Architecture,
-    compile::{self, Profile},
+    compile,
     layer::{self, File, Link},
     layout::{self, Layout, Runs},
+    native::{self, Native},
     sbom,
     source::{NAMES, PROGRAMS, Source},
 };
@@ -20,14 +21,15 @@ const SUMS: &str = "SHA256SUMS";
 const USER: &str = "65532:65532";
 /// The pod's command names a program; without one the image says how it is used.
 const COMMAND: [&str; 2] = ["/usr/local/bin/tributary-hub", "--help"];
+/// Where an image has the programs, and the licence.
+const IN_IMAGE: [&str; 2] = ["usr/local/bin/", "usr/share/doc/tributary/"];
 /// Compressed, one architecture stays below so many bytes.
 const LAYER_BYTES_MAX: usize = 15_000_000;
 
-/// Builds everything into `out`; the text of SHA256SUMS.
-pub(crate) fn package(
+/// Builds everything that is published into `out`; the text of SHA256SUMS.
+pub(crate) fn published(
     source: &Source,
     architectures: &[Architecture],
-    profile: Profile,
     out: &Path,
 ) -> anyhow::Result<String> {
     if source.revision.ends_with("-dirty") {
@@ -38,26 +40,15 @@ pub(crate) fn package(
     let mut layout = Layout::new(&source.version);
     let mut files = Vec::new();
     for &architecture in architectures {
-        let programs = compile::compile(source, architecture, profile)?;
+        let programs = compile::compile(source, architecture)?;
         let programs = fs::read(&programs).with_context(|| format!("cannot read {}", programs.display()))?;
-        let archive = archive(
-            source,
-            "usr/local/bin/",
-            "usr/share/doc/tributary/",
-            &programs,
-            &license,
-        )?;
+        let archive = archive(source, IN_IMAGE, &programs, Some(&license), Vec::new())?;
         let bytes = layout.add(architecture, &archive, &runs(source))?;
-        if profile == Profile::Published {
-            check_size(architecture, bytes)?;
-        }
-        eprintln!(
-            "image for {architecture}: {:.1} MB compressed",
-            bytes as f64 / 1e6
-        );
+        check_size(architecture, bytes)?;
+        say_size(architecture, bytes);
         let of_architecture = format!("{name}-linux-{architecture}");
         let prefix = format!("{of_architecture}/");
-        let archive = self::archive(source, &prefix, &prefix, &programs, &license)?;
+        let archive = self::archive(source, [&prefix; 2], &programs, Some(&license), Vec::new())?;
         files.push(file(
             format!("{of_architecture}.tar.gz"),
             layer::compressed(&archive)?,
@@ -67,9 +58,29 @@ pub(crate) fn package(
             sbom::list(source, architecture)?,
         ));
     }
+    write(source, layout, files, out)
+}
+
+/// Puts an image of the programs as tests have them into `out`, and nothing else; the text of SHA256SUMS.
+pub(crate) fn for_tests(
+    source: &Source,
+    architectures: &[Architecture],
+    out: &Path,
+) -> anyhow::Result<String> {
+    let mut layout = Layout::new(&source.version);
+    for &architecture in architectures {
+        let Native { program, libraries } = native::build(source, architecture)?;
+        let archive = archive(source, IN_IMAGE, &program, None, libraries)?;
+        say_size(architecture, layout.add(architecture, &archive, &runs(source))?);
+    }
+    write(source, layout, Vec::new(), out)
+}
+
+/// Writes the layout, its archive and the other files, with the digest of each file but those of the layout.
+fn write(source: &Source, layout: Layout, mut files: Vec<File>, out: &Path) -> anyhow::Result<String> {
     let layout = layout.into_files()?;
     files.push(file(
-        format!("{name}.oci.tar"),
+        format!("tributary-{}.oci.tar", source.version),
         layer::archive(&layout, source.created)?,
     ));
     let sums: String = files
@@ -83,6 +94,13 @@ pub(crate) fn package(
     }));
     replace(out, &files)?;
     Ok(sums)
+}
+
+fn say_size(architecture: Architecture, bytes: usize) {
+    eprintln!(
+        "image for {architecture}: {:.1} MB compressed",
+        bytes as f64 / 1e6
+    );
 }
 
 fn check_size(architecture: Architecture, bytes: usize) -> anyhow::Result<()> {
@@ -117,25 +135,26 @@ fn file(path: String, bytes: Vec<u8>) -> File {
     }
 }
 
-/// An archive of the programs and the licence, each below a prefix.
+/// An archive of the programs and the licence, below a prefix each, with the libraries that the programs ask for.
 fn archive(
     source: &Source,
-    bin: &str,
-    doc: &str,
+    [bin, doc]: [&str; 2],
     programs: &[u8],
-    license: &[u8],
+    license: Option<&[u8]>,
+    libraries: Vec<File>,
 ) -> anyhow::Result<Vec<u8>> {
-    let programs = File {
+    let mut files = vec![File {
         path: format!("{bin}{PROGRAMS}"),
         mode: 0o555,
         bytes: programs.to_vec(),
-    };
-    let license = file(format!("{doc}LICENSE"), license.to_vec());
+    }];
+    files.extend(license.map(|license| file(format!("{doc}LICENSE"), license.to_vec())));
+    files.extend(libraries);
     let links = NAMES.map(|name| Link {
         path: format!("{bin}{name}"),
         file: PROGRAMS,
     });
-    layer::archive_with_links(&[programs, license], &links, source.created)
+    layer::archive_with_links(&files, &links, source.created)
 }
 
 /// Puts the files where a directory is, all at once.

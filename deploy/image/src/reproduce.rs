@@ -5,13 +5,12 @@ use std::process::Command;
 
 use anyhow::{Context, bail, ensure};
 
-use crate::{architecture::Architecture, compile::Profile, package, run, source::Source};
+use crate::{architecture::Architecture, package, run, source::Source};
 
 /// Builds the commit of `source` in a clone elsewhere, and compares what comes of it with `expected`.
 pub(crate) fn reproduce(
     source: &Source,
     architectures: &[Architecture],
-    profile: Profile,
     expected: &str,
 ) -> anyhow::Result<()> {
     ensure!(
@@ -24,7 +23,7 @@ pub(crate) fn reproduce(
     let mut git = Command::new("git");
     run::shown(git.args(["clone", "--quiet"]).arg(&source.root).arg(&clone))?;
     let second = Source::at(&clone)?;
-    let found = package::package(&second, architectures, profile, &clone.join("target/images"))?;
+    let found = package::published(&second, architectures, &clone.join("target/images"))?;
     let differing: Vec<&str> = found
         .lines()
         .filter(|line| !expected.lines().any(|other| other == *line))

@@ -6,7 +6,7 @@ use clap::{Parser, ValueEnum};
 /// Kills of the hub, and of agents, unless told otherwise.
 const ROUNDS: u32 = 500;
 /// The same in the short form.
-const ROUNDS_SHORT: u32 = 100;
+const ROUNDS_SHORT: u32 = 40;
 /// One copy of a running log is restored for so many kills.
 const KILLS_PER_RESTORE: u32 = 25;
 /// A process is paused, and a volume filled, once for so many kills.
@@ -33,7 +33,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N", default_value_t = ROUNDS, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub rounds: u32,
 
-    /// The form for the gate: 100 kills of each, and one or two rounds of the slower kinds
+    /// The form for the gate: 40 kills of each, and one or two rounds of the slower kinds
     #[arg(long, conflicts_with = "rounds")]
     pub short: bool,
 
