@@ -1,7 +1,7 @@
 //! Owns: one look at all Clusters: what is planned is recorded, then written, Cluster by Cluster.
 //! Never: writes what was not recorded before, or while another controller keeps topologies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use shared::model::UnixMillis;
 use tokio_util::sync::CancellationToken;
@@ -12,7 +12,6 @@ use super::{
     requests,
     rules::{
         condition::{Came, condition},
-        dry::unrotate,
         event::{ClusterName, Event, ObjectName},
         ledger::About,
         rival::rival,
@@ -205,6 +204,7 @@ impl<S: Server> Engine<S> {
             .collect();
         let mut plans = BTreeMap::new();
         let mut failed = BTreeMap::new();
+        let mut waiting = BTreeSet::new();
         for mut plan in planned.plans {
             let name = ClusterName {
                 namespace: plan.namespace.clone(),
@@ -219,12 +219,12 @@ impl<S: Server> Engine<S> {
                 objects,
                 now,
             };
-            let due = self.retries.get(&name).is_none_or(|retry| retry.at <= now.0);
-            match if due {
-                self.refine(looking, &mut plan).await
-            } else {
-                Ok(())
-            } {
+            if self.retries.get(&name).is_some_and(|retry| retry.at > now.0) {
+                // Nobody asked the server about this plan, and the condition still says what failed.
+                waiting.insert(name);
+                continue;
+            }
+            match self.refine(looking, &mut plan).await {
                 Ok(()) => drop(plans.insert(name, plan)),
                 Err(why) => drop(failed.insert(name, why)),
             }
@@ -242,6 +242,10 @@ impl<S: Server> Engine<S> {
                 objects,
                 now,
             };
+            if waiting.contains(name) {
+                count.failing += 1;
+                continue;
+            }
             if let Some(why) = failed.remove(name) {
                 self.failed(looking, &why, &mut count).await;
                 continue;
@@ -308,11 +312,6 @@ impl<S: Server> Engine<S> {
             }
             Turn::Go { begins } => *begins,
         };
-        if let Some(retry) = self.retries.get(name).filter(|retry| retry.at > now.0) {
-            tracing::trace!(%name, at = retry.at, "waits to be tried again");
-            count.failing += 1;
-            return Ok(());
-        }
         if begins {
             self.record(
                 Event::RolloutBegan {
@@ -366,51 +365,6 @@ impl<S: Server> Engine<S> {
         if let Some(said) = condition(cluster.rests, came, plane) {
             requests::say(&self.server, name, (cluster.document, &said), now).await;
         }
-    }
-
-    /// Asks the server which changes change anything: rotations that are not needed are taken back, and so is what it would
-    /// answer with what is there.
-    async fn refine(&mut self, looking: Looking<'_, '_>, plan: &mut Plan) -> Result<(), String> {
-        for at in 0..plan.changes.len() {
-            let change = &plan.changes[at];
-            let Some(content) = &change.object else {
-                continue;
-            };
-            let known = self.journal.ledger().get(looking.name);
-            let object = ObjectName::of(content);
-            let is_known = known.is_some_and(|kept| kept.objects.get(&object) == Some(content));
-            let name = match (change.action, &change.before) {
-                (Action::Rotate, Some(before)) => before.clone(),
-                (Action::Update, _) if is_known => change.name.clone(),
-                _ => continue,
-            };
-            let there = looking
-                .objects
-                .get(&object.group, &object.kind, &plan.namespace, &name);
-            let Some(there) = there else {
-                continue;
-            };
-            let asked = self
-                .asked
-                .ask(&self.server, looking.name, (content, &name), there);
-            match asked.await {
-                Ok(changed) if change.action == Action::Rotate => {
-                    if !changed.content {
-                        unrotate(plan, at, changed.about);
-                    }
-                }
-                Ok(changed) => {
-                    if !changed.any() {
-                        plan.changes[at].action = Action::Keep;
-                        plan.changes[at].machines = 0;
-                    }
-                }
-                // A provider that lets nothing of a template change is told to make another one.
-                Err(Failed::Refused(_)) => {}
-                Err(Failed::Unknown(why)) => return Err(why),
-            }
-        }
-        Ok(())
     }
 
     /// Writes what is to be written, in order; ends at the first failure, since what follows refers to what is before.
@@ -491,7 +445,7 @@ impl<S: Server> Engine<S> {
                 }
                 Ok(Ok(()))
             }
-            Err(Failed::Refused(why)) => {
+            Err(Failed::Immutable(why) | Failed::Refused(why)) => {
                 let said = format!("{object}: {why}");
                 if self.about(name).refused.as_ref() != Some(&said) {
                     tracing::warn!(cluster = %name, %said, "the API server refuses an object of a topology");
@@ -505,6 +459,7 @@ impl<S: Server> Engine<S> {
     }
 }
 
+mod refine;
 #[cfg(test)]
 mod simulated;
 #[cfg(test)]

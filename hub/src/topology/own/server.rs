@@ -8,10 +8,21 @@ use super::rules::{event::ObjectName, rival::Signs, told::Told};
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failed {
+    /// The server says that the object may not change in this way: nothing but another object can have the content.
+    Immutable(String),
     /// The server answered, and does not take it: asking again soon is of no use.
     Refused(String),
     /// Nothing is known of its fate.
     Unknown(String),
+}
+
+impl Failed {
+    /// The reason in words.
+    pub fn why(self) -> String {
+        match self {
+            Self::Immutable(why) | Self::Refused(why) | Self::Unknown(why) => why,
+        }
+    }
 }
 
 /// The API server that has the topologies.

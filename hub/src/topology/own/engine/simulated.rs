@@ -3,7 +3,7 @@
 //! Never: takes what a real one would not.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -51,6 +51,16 @@ pub(super) struct Management {
     pub(super) disk: MemoryDisk,
     /// Whether texts are kept without the space around them: what is written is not what is read.
     pub(super) trims: bool,
+    /// What every dry run is answered with, if none is carried out.
+    pub(super) dry: Option<Failed>,
+    /// Whether a dry run may not change the content of a template either.
+    pub(super) immutable: bool,
+    /// Templates of which a dry run said that their content changes, or may not.
+    confirmed: BTreeSet<Key>,
+    /// Templates that another one took the place of without that.
+    pub(super) unconfirmed: Vec<Key>,
+    /// How often one template took the place of another.
+    pub(super) rotations: usize,
     ended: bool,
     number: u64,
 }
@@ -140,6 +150,38 @@ impl Management {
         self.writes += 1;
         effect(self);
         Ok(())
+    }
+
+    /// What a dry run is answered with, of an object as it would be.
+    fn dry_run(&mut self, key: Key, existing: Option<&Value>, object: Value) -> Result<Value, Failed> {
+        if let Some(failed) = &self.dry {
+            return Err(failed.clone());
+        }
+        let changes = existing.is_some_and(|one| one["spec"] != object["spec"]);
+        if changes && key.1.ends_with("Template") {
+            self.confirmed.insert(key);
+            if self.immutable {
+                let why = "spec.template.spec: field is immutable (HTTP 422)";
+                return Err(Failed::Immutable(why.to_owned()));
+            }
+        }
+        Ok(object)
+    }
+
+    /// Counts templates that are not referred to any more because another one of their kind is.
+    fn rotated(&mut self, namespace: &str, before: &Value, after: &Value) {
+        let (mut old, mut new) = (BTreeSet::new(), BTreeSet::new());
+        templates(before, &mut old);
+        templates(after, &mut new);
+        for (kind, name) in old.difference(&new) {
+            if new.difference(&old).any(|(other, _)| other == kind) {
+                self.rotations += 1;
+                let key = (namespace.to_owned(), kind.clone(), name.clone());
+                if !self.confirmed.contains(&key) {
+                    self.unconfirmed.push(key);
+                }
+            }
+        }
     }
 
     /// Machines are replaced in two steps: what is wanted is seen, then it is there and what was is gone.
@@ -240,6 +282,17 @@ fn take_away(object: &mut Value, owned: &Value, content: &Value) {
     }
 }
 
+/// Templates that are referred to, by kind and name.
+fn templates(value: &Value, found: &mut BTreeSet<(String, String)>) {
+    let of = |name: &str| value.get(name).and_then(Value::as_str);
+    if let (Some(kind), Some(name)) = (of("kind").filter(|kind| kind.ends_with("Template")), of("name")) {
+        found.insert((kind.to_owned(), name.to_owned()));
+    }
+    for value in value.as_object().into_iter().flatten().map(|(_, value)| value) {
+        templates(value, found);
+    }
+}
+
 fn merge(object: &mut Value, content: &Value) {
     match (object, content) {
         (Value::Object(fields), Value::Object(content)) => {
@@ -302,7 +355,10 @@ impl Server for Simulated {
         if changes && key.1.ends_with("Template") && !dry {
             return Err(Failed::Refused("the content of a template stays".to_owned()));
         }
-        if dry || existing.as_ref() == Some(&object) {
+        if dry {
+            return world.dry_run(key, existing.as_ref(), object);
+        }
+        if existing.as_ref() == Some(&object) {
             return Ok(object);
         }
         if changes {
@@ -311,7 +367,10 @@ impl Server for Simulated {
         }
         let answer = object.clone();
         world.write(|world| match existing {
-            Some(_) => world.store(key, object),
+            Some(before) => {
+                world.rotated(&key.0, &before["spec"], &object["spec"]);
+                world.store(key, object);
+            }
             None => {
                 object["metadata"]["namespace"] = json!(key.0);
                 world.put(object);

@@ -8,7 +8,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::model::UnixMillis;
 
-use super::event::{ClusterName, Event, ObjectName, Recorded};
+use super::event::{ClusterName, Event, Intent, ObjectName, Recorded};
+
+/// Most templates that may take each other's place at one place of a Cluster within [`ROTATION_MILLIS`]: each replaces
+/// machines.
+pub const ROTATIONS_PER_PLACE_AND_HOUR: usize = 5;
+/// How long a rotation counts, milliseconds.
+pub const ROTATION_MILLIS: u64 = 60 * 60 * 1_000;
 
 /// All Clusters that something was recorded of.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,8 +45,25 @@ pub struct About {
     pub refused: Option<String>,
     /// The generation that it had when all was done.
     pub settled: Option<i64>,
+    /// Templates that took another's place lately, by place: when, and which.
+    pub rotated: BTreeMap<String, Vec<(u64, String)>>,
     /// What was about to be written, of which nothing more is known.
     pub pending: Option<(ObjectName, Option<Value>)>,
+}
+
+impl About {
+    /// Counts a rotation; one that is tried again counts once.
+    fn rotates(&mut self, place: String, name: &str, at: UnixMillis) {
+        let since = at.0.saturating_sub(ROTATION_MILLIS);
+        for rotated in self.rotated.values_mut() {
+            rotated.retain(|(at, _)| *at > since);
+        }
+        let rotated = self.rotated.entry(place).or_default();
+        if rotated.iter().all(|(_, known)| known != name) {
+            rotated.push((at.0, name.to_owned()));
+        }
+        self.rotated.retain(|_, rotated| !rotated.is_empty());
+    }
 }
 
 /// A row of a snapshot.
@@ -77,6 +100,8 @@ impl Ledger {
                 cluster,
                 uid,
                 object,
+                place,
+                action,
                 content,
                 ..
             } => {
@@ -84,6 +109,9 @@ impl Ledger {
                 if kept.about.uid != uid {
                     *kept = Kept::default();
                     kept.about.uid = uid;
+                }
+                if action == Intent::Rotate {
+                    kept.about.rotates(place, &object.name, at);
                 }
                 kept.about.pending = Some((object, content));
                 kept.about.settled = None;
@@ -184,7 +212,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::event::Intent, *};
+    use super::*;
     use serde_json::json;
 
     fn cluster() -> ClusterName {
@@ -285,6 +313,21 @@ mod tests {
             .about
             .clone();
         assert_eq!((about.rolling_since, about.settled), (None, Some(3)));
+    }
+
+    #[test]
+    fn rotations_of_a_place_count_for_an_hour_and_one_that_is_tried_again_once() {
+        let mut ledger = Ledger::default();
+        let mut rotates = |name: &str, at: u64| {
+            let mut event = intended("u", name, Some(json!(1)));
+            if let Event::Intended { place, action, .. } = &mut event {
+                (*place, *action) = ("p".to_owned(), Intent::Rotate);
+            }
+            ledger.fold(Recorded::new(event, UnixMillis(at)));
+            ledger.get(&cluster()).unwrap().about.rotated["p"].len()
+        };
+        assert_eq!([rotates("a", 1), rotates("a", 2), rotates("b", 3)], [1, 1, 2]);
+        assert_eq!(rotates("c", ROTATION_MILLIS + 2), 2, "the first one is an hour old");
     }
 
     #[test]

@@ -1,0 +1,153 @@
+//! What may replace machines: a change that the server confirms, and nothing else.
+
+use super::*;
+use crate::topology::own::rules::ledger::{ROTATION_MILLIS, ROTATIONS_PER_PLACE_AND_HOUR};
+
+fn faults() -> [Failed; 4] {
+    let refused = |why: &str| Failed::Refused(why.to_owned());
+    [
+        refused("hosttemplates is forbidden: no right to patch (HTTP 403)"),
+        refused("spec.template.spec.size: must be at most 4 (HTTP 422)"),
+        refused("failed calling webhook: connection refused (HTTP 500)"),
+        Failed::Unknown("the API server does not answer within 20 s".to_owned()),
+    ]
+}
+
+#[tokio::test]
+async fn a_dry_run_that_fails_leaves_the_cluster_as_it_is_and_says_why() {
+    for fault in faults() {
+        let mut play = Play::start(&["a"]);
+        play.settle().await;
+        let before = play.tree();
+        play.server.world().dry = Some(fault.clone());
+        play.edit_host(2);
+        let edited = play.tree();
+        for _ in 0..10 {
+            let count = play.look().await;
+            assert_eq!((count.failing, count.writes), (1, 0), "{fault:?}");
+            let (reason, message) = play.condition("a");
+            assert_eq!(reason, "ReconcileFailed", "{fault:?}");
+            assert!(message.contains(&fault.clone().why()), "{message}");
+        }
+        assert_eq!(play.tree(), edited, "{fault:?}");
+        play.edit_host(1);
+        assert_eq!(play.tree(), before);
+        play.edit_host(2);
+        play.server.world().dry = None;
+        play.now += RETRY_MILLIS_MAX;
+        assert_eq!(play.settle().await.settled, 1);
+        assert_eq!(play.server.world().rotations, 2, "of the plane and of its workers");
+    }
+}
+
+#[tokio::test]
+async fn a_restart_while_dry_runs_fail_rotates_nothing() {
+    let mut play = Play::start(&["a"]);
+    play.server.world().trims = true;
+    play.server.edit(NS, "HostTemplate", "host", |host| {
+        host["spec"]["template"]["spec"]["image"] = json!(" standard ");
+    });
+    play.settle().await;
+    let before = play.hosts("a");
+    for fault in faults() {
+        play.restart(None);
+        play.server.world().dry = Some(fault);
+        for _ in 0..10 {
+            assert_eq!(play.look().await.writes, 0);
+        }
+        assert_eq!(play.hosts("a"), before);
+    }
+}
+
+#[tokio::test]
+async fn a_template_that_may_not_change_is_rotated_once_for_a_content() {
+    let mut play = Play::start(&["a"]);
+    play.server.world().immutable = true;
+    play.settle().await;
+    play.edit_host(2);
+    assert_eq!(play.settle().await.settled, 1, "an edit is carried out");
+    assert_eq!(play.server.world().rotations, 2);
+    // From now on the server keeps another text than it is told, also of what is there.
+    let hosts = play.hosts("a");
+    for host in &hosts {
+        play.server.edit(NS, "HostTemplate", host, |host| {
+            host["spec"]["template"]["spec"]["size"] = json!(3);
+        });
+    }
+    for _ in 0..10 {
+        let count = play.look().await;
+        assert_eq!((count.failing, count.writes), (1, 0));
+    }
+    let (reason, message) = play.condition("a");
+    assert_eq!(reason, "ReconcileFailed");
+    assert!(message.contains("was made with exactly this content"), "{message}");
+    assert_eq!(play.hosts("a"), hosts);
+    play.edit_host(4);
+    play.now += RETRY_MILLIS_MAX;
+    assert_eq!(play.settle().await.settled, 1, "another content is another matter");
+    assert_eq!(play.server.world().rotations, 4);
+}
+
+#[tokio::test]
+async fn templates_of_one_place_are_rotated_so_often_within_an_hour_and_no_more() {
+    let mut play = Play::start(&["a"]);
+    play.settle().await;
+    let began = play.now;
+    for size in 0..ROTATIONS_PER_PLACE_AND_HOUR as i64 {
+        play.edit_host(size + 2);
+        assert_eq!(play.settle().await.settled, 1);
+    }
+    assert!(play.now - began < ROTATION_MILLIS, "it took {} ms", play.now - began);
+    let rotations = play.server.world().rotations;
+    assert_eq!(rotations, 2 * ROTATIONS_PER_PLACE_AND_HOUR);
+    play.restart(None);
+    play.edit_host(100);
+    for _ in 0..5 {
+        assert_eq!(play.look().await.writes, 0);
+    }
+    let (reason, message) = play.condition("a");
+    assert_eq!(reason, "ReconcileFailed");
+    assert!(message.contains("within an hour, the most that may"), "{message}");
+    play.now = began + 2 * ROTATION_MILLIS;
+    assert_eq!(play.settle().await.settled, 1);
+    assert_eq!(play.server.world().rotations, rotations + 2);
+}
+
+/// The next number of a sequence that looks like chance (xorshift).
+fn next(state: &mut u64, below: u64) -> u64 {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    *state % below
+}
+
+#[tokio::test]
+async fn whatever_happens_nothing_is_rotated_without_a_change_that_the_server_confirmed() {
+    for seed in 1..=30_u64 {
+        let mut random = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let mut play = Play::start(&["a", "b"]);
+        play.settle().await;
+        for _ in 0..60 {
+            match next(&mut random, 9) {
+                0 => play.edit_host(next(&mut random, 3) as i64),
+                1 => {
+                    let image = [" standard", "standard ", "other"][next(&mut random, 3) as usize];
+                    play.server.edit(NS, "HostTemplate", "host", |host| {
+                        host["spec"]["template"]["spec"]["image"] = json!(image);
+                    });
+                }
+                2 => {
+                    let fault = faults().get(next(&mut random, 5) as usize).cloned();
+                    play.server.world().dry = fault;
+                }
+                3 => play.server.world().immutable = next(&mut random, 2) == 0,
+                4 => play.server.world().trims = next(&mut random, 2) == 0,
+                5 => play.restart(None),
+                6 => play.now += next(&mut random, RETRY_MILLIS_MAX),
+                7 => drop(play.server.provide()),
+                _ => drop(play.look().await),
+            }
+            play.laws();
+        }
+    }
+}
