@@ -92,6 +92,16 @@ pub(super) fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
 }
 
+/// API group and kind of what a reference in either spelling refers to.
+pub(super) fn refers_to(reference: &Value) -> (&str, &str) {
+    let of = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
+    let group = match of("apiGroup") {
+        "" => group(of("apiVersion")),
+        group => group,
+    };
+    (group, of("kind"))
+}
+
 /// A text of an object.
 pub fn text<'a>(object: &'a Value, place: &str) -> Option<&'a str> {
     object.pointer(place)?.as_str()

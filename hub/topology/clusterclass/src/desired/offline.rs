@@ -10,6 +10,7 @@ use super::{
     change::{Action, Change, Plan},
     compare::Seen,
     current::{Current, group_of_cluster},
+    kinds,
     objects::Objects,
     overlay::over,
     plan::plan,
@@ -191,6 +192,15 @@ impl<'a> Gathered<'a> {
             .get(group_of_cluster(), "Cluster", &key.0, &key.1)
             .unwrap_or(&none);
         let mut report = Report::new(&cluster.origin, &format!("Cluster {}/{}", key.0, key.1));
+        if seen != Seen::Unseen {
+            kinds::references(blueprint.class, document, &mut report);
+        }
+        if report.count() > 0 {
+            return Plan {
+                findings: report.into_findings(),
+                ..Plan::default()
+            };
+        }
         let current = Current::read(document, cluster, objects, seen, &mut report);
         if report.count() > 0 {
             return Plan {

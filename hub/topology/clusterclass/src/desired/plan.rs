@@ -10,6 +10,7 @@ use super::{
     changes::{self, Place},
     current::Current,
     health::{Machines, health_check},
+    kinds,
     named::{Named, NamedWorker, named},
     parts::{object, take, template},
     plane::{self, control_plane},
@@ -81,6 +82,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         let class = blueprint.class;
         let state = versions::state(class, cluster, topology, current, report);
         let named = named(class, cluster, topology, current, report);
+        kinds::templates(class, topology, current, report);
         if report.count() > 0 {
             return None;
         }

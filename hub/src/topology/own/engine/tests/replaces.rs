@@ -113,6 +113,52 @@ async fn templates_of_one_place_are_rotated_so_often_within_an_hour_and_no_more(
     assert_eq!(play.server.world().rotations, rotations + 2);
 }
 
+/// A class that stands beside the one of the estate, with other templates.
+fn put_kind(play: &Play, kind: &str, name: &str) {
+    play.server.put(&json!({
+        "apiVersion": "p.x/v1beta2", "kind": kind, "metadata": {"name": name, "namespace": NS},
+        "spec": {"template": {"spec": {}}},
+    }));
+}
+
+/// An edit of the `spec` of a class.
+type Edit = fn(&mut Value);
+
+#[tokio::test]
+async fn group_and_kind_of_infrastructure_and_control_plane_and_machines_stay() {
+    let edits: [(&str, &str, Edit); 4] = [
+        ("SkyTemplate", "spec.infrastructureRef", |spec| {
+            spec["infrastructure"]["templateRef"] = json!({"apiVersion": "p.x/v1beta2", "kind": "SkyTemplate", "name": "other"});
+        }),
+        ("BridgeTemplate", "spec.controlPlaneRef", |spec| {
+            spec["controlPlane"]["templateRef"] = json!({"apiVersion": "p.x/v1beta2", "kind": "BridgeTemplate", "name": "other"});
+        }),
+        ("MetalTemplate", "spec.topology.controlPlane", |spec| {
+            spec["controlPlane"]["machineInfrastructure"]["templateRef"] =
+                json!({"apiVersion": "p.x/v1beta2", "kind": "MetalTemplate", "name": "other"});
+        }),
+        ("MetalTemplate", "spec.topology.workers.machineDeployments[0]", |spec| {
+            spec["workers"]["machineDeployments"][0]["infrastructure"]["templateRef"] =
+                json!({"apiVersion": "p.x/v1beta2", "kind": "MetalTemplate", "name": "other"});
+        }),
+    ];
+    for (kind, field, edit) in edits {
+        let mut play = Play::start(&["a"]);
+        play.settle().await;
+        put_kind(&play, kind, "other");
+        play.server.edit(NS, "ClusterClass", "standard", |class| edit(&mut class["spec"]));
+        let before = play.tree();
+        for _ in 0..5 {
+            let count = play.look().await;
+            assert_eq!((count.failing, count.writes), (1, 0), "{kind}");
+        }
+        let (reason, message) = play.condition("a");
+        assert_eq!(reason, "ReconcileFailed", "{kind}");
+        assert!(message.contains("kind-kept") && message.contains(field), "{message}");
+        assert_eq!(play.tree(), before, "{kind}");
+    }
+}
+
 /// The next number of a sequence that looks like chance (xorshift).
 fn next(state: &mut u64, below: u64) -> u64 {
     *state ^= *state << 13;
