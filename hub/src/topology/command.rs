@@ -18,6 +18,7 @@ use super::{
     desired::{
         change::{Changes, Plan},
         explain::explained,
+        objects::Listed,
         offline::{plans, plans_of_server},
         table::{documents, table},
     },
@@ -254,9 +255,9 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<(String, Changes)> {
 }
 
 /// What a management cluster has.
-fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
+fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Listed> {
     install_crypto_provider()?;
-    let mut objects = Vec::new();
+    let mut objects = Listed::default();
     block_on(Threads::One, async {
         let client = live::client(kubeconfig, args.context.as_deref()).await?;
         objects = live::read(client, args.namespace.as_deref().as_slice()).await?;

@@ -24,7 +24,10 @@ use super::{
     server::{Failed, Server},
 };
 use crate::topology::{
-    desired::{compare::MANAGER, objects::text},
+    desired::{
+        compare::MANAGER,
+        objects::{Listed, text},
+    },
     live,
 };
 
@@ -164,7 +167,7 @@ fn is_immutable(status: &Status) -> bool {
 }
 
 impl Server for ApiServer {
-    async fn read(&self) -> anyhow::Result<Vec<Value>> {
+    async fn read(&self) -> anyhow::Result<Listed> {
         live::read_for_writing(self.client.clone()).await
     }
 

@@ -146,20 +146,20 @@ impl<S: Server> Engine<S> {
         if let Some(why) = &self.fell_back {
             return Ok(Looked::FellBack(why.clone()));
         }
-        let objects = self.server.read().await.map_err(LookError::Unread)?;
+        let listed = self.server.read().await.map_err(LookError::Unread)?;
         let signs = self.server.signs().await.map_err(LookError::Unread)?;
-        if let Some(why) = rival(&signs, &objects, now) {
+        if let Some(why) = rival(&signs, &listed.objects, now) {
             self.fell_back = Some(why.clone());
             self.record(Event::FellBack { why: why.clone() }, now).await?;
             return Ok(Looked::FellBack(why));
         }
         // Planning takes seconds for a thousand Clusters.
         let planning = tokio::task::spawn_blocking(move || {
-            let planned = plans_of_live(&objects);
-            (objects, planned)
+            let planned = plans_of_live(&listed);
+            (listed, planned)
         });
-        let (objects, planned) = planning.await.map_err(|error| LookError::Unread(error.into()))?;
-        let all = Objects::of(&objects);
+        let (listed, planned) = planning.await.map_err(|error| LookError::Unread(error.into()))?;
+        let all = Objects::of(&listed.objects);
         let seen = clusters(&all);
         self.forget(&seen, now).await?;
         let count = self.all(&seen, &all, planned, now).await?;

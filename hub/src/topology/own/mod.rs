@@ -62,10 +62,10 @@ pub const PATIENCE_MILLIS: u64 = 30 * 60 * 1_000;
 /// Another controller is there; how it is seen, and what to do.
 pub async fn refuse_rival(client: &Client, clock: Clock) -> anyhow::Result<()> {
     let server = ApiServer::new(client.clone());
-    let (Ok(signs), Ok(objects)) = (server.signs().await, server.read().await) else {
+    let (Ok(signs), Ok(listed)) = (server.signs().await, server.read().await) else {
         return Ok(());
     };
-    if let Some(why) = rival(&signs, &objects, clock.wall()) {
+    if let Some(why) = rival(&signs, &listed.objects, clock.wall()) {
         bail!(
             "--topology own: another controller keeps topologies here ({why}), and two would replace each other's machines \
              without end: use --topology observe or shadow, or switch its feature gate ClusterTopology off first"

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::rules::{event::ObjectName, rival::Signs, told::Told};
+use crate::topology::desired::objects::Listed;
 
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,8 +28,8 @@ impl Failed {
 
 /// The API server that has the topologies.
 pub trait Server: Send + Sync {
-    /// All that topologies are made of.
-    fn read(&self) -> impl Future<Output = anyhow::Result<Vec<Value>>> + Send;
+    /// All that topologies are made of, and which of it could not be read.
+    fn read(&self) -> impl Future<Output = anyhow::Result<Listed>> + Send;
 
     /// What says that another controller keeps topologies.
     fn signs(&self) -> impl Future<Output = anyhow::Result<Signs>> + Send;

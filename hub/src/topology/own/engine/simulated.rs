@@ -17,7 +17,7 @@ use crate::{
     log::{Faults, MemoryDisk},
     topology::desired::{
         compare::MANAGER,
-        objects::{label, text},
+        objects::{Listed, Unread, label, text},
     },
 };
 
@@ -51,6 +51,8 @@ pub(super) struct Management {
     pub(super) disk: MemoryDisk,
     /// Whether texts are kept without the space around them: what is written is not what is read.
     pub(super) trims: bool,
+    /// Kinds that cannot be read.
+    pub(super) unread: Unread,
     /// What every dry run is answered with, if none is carried out.
     pub(super) dry: Option<Failed>,
     /// Whether a dry run may not change the content of a template either.
@@ -323,8 +325,14 @@ fn trim(value: &mut Value) {
 }
 
 impl Server for Simulated {
-    async fn read(&self) -> anyhow::Result<Vec<Value>> {
-        Ok(self.world().objects.values().cloned().collect())
+    async fn read(&self) -> anyhow::Result<Listed> {
+        let world = self.world();
+        let unread = |object: &Value| world.unread.keys().any(|(_, kind)| object["kind"] == *kind);
+        let objects = world.objects.values().filter(|object| !unread(object));
+        Ok(Listed {
+            objects: objects.cloned().collect(),
+            unread: world.unread.clone(),
+        })
     }
 
     async fn signs(&self) -> anyhow::Result<Signs> {

@@ -76,11 +76,16 @@ impl<'a> Blueprint<'a> {
             let found =
                 found.filter(|one| one.get("apiVersion").and_then(Value::as_str) == Some(api_version));
             match found {
-                None => report.say(
-                    "template-missing",
-                    field,
-                    format!("there is no {kind} {name} of {api_version}: give it too"),
-                ),
+                None => match objects.unread(group(api_version), kind) {
+                    Some(why) => {
+                        report.say("template-unread", field, format!("cannot read {kind} {name}: {why}"));
+                    }
+                    None => report.say(
+                        "template-missing",
+                        field,
+                        format!("there is no {kind} {name} of {api_version}: give it too"),
+                    ),
+                },
                 Some(found) if !found.pointer("/spec/template").is_some_and(Value::is_object) => report.say(
                     "template-empty",
                     field,

@@ -119,11 +119,19 @@ impl<'a> Reader<'_, 'a> {
         let holder_name = text(holder, "/metadata/name").unwrap_or_default();
         let field = place.trim_start_matches('/').replace('/', ".");
         let Some(found) = self.objects.get(group, kind, &self.cluster.namespace, name) else {
-            let message = format!(
-                "refers to {kind} {name} of {group}, which is not given: give it too, or compare with an older plan"
-            );
             let field = format!("{field} of {holder_name}");
-            self.report.say("current-missing", field, message);
+            match self.objects.unread(group, kind) {
+                Some(why) => {
+                    let message = format!("cannot read {kind} {name}: {why}");
+                    self.report.say("current-unread", field, message);
+                }
+                None => {
+                    let message = format!(
+                        "refers to {kind} {name} of {group}, which is not given: give it too, or compare with an older plan"
+                    );
+                    self.report.say("current-missing", field, message);
+                }
+            }
             return None;
         };
         if owned && label(found, OWNED).is_none() {

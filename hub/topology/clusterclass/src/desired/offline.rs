@@ -11,7 +11,7 @@ use super::{
     compare::Seen,
     current::{Current, group_of_cluster},
     kinds,
-    objects::Objects,
+    objects::{Listed, Objects, Unread},
     overlay::over,
     plan::plan,
 };
@@ -41,13 +41,13 @@ pub type Files = [(String, Vec<u8>)];
 /// One line: which file cannot be read, and why.
 pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
     let read = document::objects(files)?;
-    let new = Gathered::of(named(&read));
+    let new = Gathered::of(named(&read), &Unread::new());
     let Some(old) = old else {
         let findings = validate(&new.estate, None);
         return Ok(new.plans(findings, |_| Basis::Objects));
     };
     let read = document::objects(old)?;
-    let old = Gathered::of(named(&read));
+    let old = Gathered::of(named(&read), &Unread::new());
     let before = old.plans(validate(&old.estate, None), |_| Basis::Nothing);
     if !before.findings.is_empty() {
         return Ok(Planned {
@@ -81,18 +81,21 @@ pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
 /// # Errors
 ///
 /// One line: which file cannot be read, and why.
-pub fn plans_of_server(live: Vec<Value>, files: &Files) -> Result<Planned, String> {
-    let live: Vec<Read<'_>> = live.into_iter().map(|object| (SERVER, object)).collect();
+pub fn plans_of_server(live: Listed, files: &Files) -> Result<Planned, String> {
+    let Listed { objects, unread } = live;
+    let live: Vec<Read<'_>> = objects.into_iter().map(|object| (SERVER, object)).collect();
     let edits = document::objects(files)?;
     let after = over(&live, &edits);
-    let (before, new) = (Gathered::of(named(&live)), Gathered::of(named(&after)));
+    let before = Gathered::of(named(&live), &unread);
+    let new = Gathered::of(named(&after), &unread);
     let findings = validate(&new.estate, (!edits.is_empty()).then_some(&before.estate));
     Ok(new.plans(findings, |_| Basis::Objects))
 }
 
 /// Plans the clusters of a server as it has them.
-pub fn plans_of_live(live: &[Value]) -> Planned {
-    let new = Gathered::of(live.iter().map(|object| (SERVER, object)));
+pub fn plans_of_live(live: &Listed) -> Planned {
+    let objects = live.objects.iter().map(|object| (SERVER, object));
+    let new = Gathered::of(objects, &live.unread);
     let findings = validate(&new.estate, None);
     new.plans(findings, |_| Basis::Objects)
 }
@@ -123,11 +126,11 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    fn of(read: impl Iterator<Item = (&'a str, &'a Value)> + Clone) -> Self {
+    fn of(read: impl Iterator<Item = (&'a str, &'a Value)> + Clone, unread: &Unread) -> Self {
         let mut estate = Estate::default();
         estate.add_objects(read.clone());
         Self {
-            objects: Objects::of(read.map(|(_, object)| object)),
+            objects: Objects::of(read.map(|(_, object)| object)).without(unread.clone()),
             estate,
         }
     }

@@ -159,6 +159,35 @@ async fn group_and_kind_of_infrastructure_and_control_plane_and_machines_stay() 
     }
 }
 
+#[tokio::test]
+async fn a_class_that_cannot_be_read_stops_its_own_clusters_and_no_others() {
+    let mut play = Play::start(&["a"]);
+    let mut class = play.server.world().objects[&(NS.to_owned(), "ClusterClass".to_owned(), "standard".to_owned())].clone();
+    class["metadata"] = json!({"name": "tenant", "namespace": NS});
+    class["spec"]["infrastructure"]["templateRef"] = json!({"apiVersion": "aws.x/v1", "kind": "AwsTemplate", "name": "t"});
+    play.server.put(&class);
+    let mut of_tenant = cluster("t");
+    of_tenant["spec"]["topology"]["classRef"]["name"] = json!("tenant");
+    play.server.put(&of_tenant);
+    let kind = ("aws.x/v1".to_owned(), "AwsTemplate".to_owned());
+    play.server.world().unread.insert(kind, "the cluster serves no AwsTemplate".to_owned());
+    let count = play.settle().await;
+    assert_eq!((count.settled, count.failing), (1, 1));
+    assert_eq!(play.condition("a"), ready());
+    let (reason, message) = play.condition("t");
+    assert_eq!(reason, "ClusterClassNotReconciled");
+    assert!(message.contains("the cluster serves no AwsTemplate"), "{message}");
+    // The infrastructure of a Cluster that is there cannot be read any more: it is not made a second time.
+    let before = play.tree();
+    let kind = ("p.x/v1beta2".to_owned(), "Cloud".to_owned());
+    play.server.world().unread.insert(kind, "forbidden (HTTP 403)".to_owned());
+    assert_eq!(play.look().await.writes, 0);
+    let (reason, message) = play.condition("a");
+    assert_eq!(reason, "ReconcileFailed");
+    assert!(message.contains("forbidden (HTTP 403)"), "{message}");
+    assert_eq!(play.tree(), before);
+}
+
 /// The next number of a sequence that looks like chance (xorshift).
 fn next(state: &mut u64, below: u64) -> u64 {
     *state ^= *state << 13;
