@@ -25,6 +25,7 @@ use super::{
 };
 use crate::topology::{
     desired::{
+        change::Defaulted,
         compare::MANAGER,
         objects::{Listed, text},
     },
@@ -238,6 +239,33 @@ impl Server for ApiServer {
             }
         };
         within(deleted).await
+    }
+
+    async fn set_defaults(
+        &self,
+        namespace: &str,
+        cluster: &str,
+        version: &str,
+        defaults: &[Defaulted],
+    ) -> Result<(), Failed> {
+        let api_version = crate::topology::desired::current::CORE;
+        let api = self.api(namespace, api_version, "Cluster").await?;
+        // A Cluster that was changed meanwhile answers with a conflict.
+        let mut edits =
+            vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version})];
+        edits.extend(
+            defaults
+                .iter()
+                .map(|one| json!({"op": "add", "path": one.pointer, "value": one.values})),
+        );
+        let edits = serde_json::from_value(Value::Array(edits));
+        let edits: Patch<DynamicObject> =
+            Patch::Json(edits.map_err(|error| Failed::Refused(error.to_string()))?);
+        let parameters = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        within(api.patch(cluster, &parameters, &edits)).await.map(drop)
     }
 
     async fn say(&self, namespace: &str, cluster: &str, condition: &Value) -> Result<(), Failed> {

@@ -296,6 +296,9 @@ impl<S: Server> Engine<S> {
         count: &mut Count,
     ) -> Result<(), LookError> {
         let (name, now) = (looking.name, looking.now);
+        if !plan.defaults.is_empty() {
+            return self.give_defaults(looking, plan, count).await;
+        }
         let plane = plan.changes.iter().find(|change| change.place == "control-plane");
         let plane = plane
             .map_or("ControlPlane", |change| change.kind.as_str())
@@ -459,6 +462,7 @@ impl<S: Server> Engine<S> {
     }
 }
 
+mod defaults;
 mod refine;
 #[cfg(test)]
 mod simulated;

@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::rules::{event::ObjectName, rival::Signs, told::Told};
-use crate::topology::desired::objects::Listed;
+use crate::topology::desired::{change::Defaulted, objects::Listed};
 
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,6 +57,15 @@ pub trait Server: Send + Sync {
         object: &ObjectName,
         api_version: &str,
         uid: &str,
+    ) -> impl Future<Output = Result<(), Failed>> + Send;
+
+    /// Writes variables into a Cluster of this version.
+    fn set_defaults(
+        &self,
+        namespace: &str,
+        cluster: &str,
+        version: &str,
+        defaults: &[Defaulted],
     ) -> impl Future<Output = Result<(), Failed>> + Send;
 
     /// Writes our condition of a Cluster.

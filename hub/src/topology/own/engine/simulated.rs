@@ -16,6 +16,7 @@ use super::super::{
 use crate::{
     log::{Faults, MemoryDisk},
     topology::desired::{
+        change::Defaulted,
         compare::MANAGER,
         objects::{Listed, Unread, label, text},
     },
@@ -400,6 +401,27 @@ impl Server for Simulated {
             return Err(Failed::Unknown("uid mismatch (HTTP 409)".to_owned()));
         }
         world.write(|world| drop(world.objects.remove(&key)))
+    }
+
+    async fn set_defaults(
+        &self,
+        namespace: &str,
+        cluster: &str,
+        version: &str,
+        defaults: &[Defaulted],
+    ) -> Result<(), Failed> {
+        let key = (namespace.to_owned(), "Cluster".to_owned(), cluster.to_owned());
+        let mut world = self.world();
+        let mut object = world.objects[&key].clone();
+        if object["metadata"]["resourceVersion"] != version {
+            return Err(Failed::Unknown("it was changed meanwhile (HTTP 409)".to_owned()));
+        }
+        for default in defaults {
+            default.write(&mut object);
+        }
+        object["metadata"]["generation"] =
+            json!(object["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
+        world.write(|world| world.store(key, object))
     }
 
     async fn say(&self, namespace: &str, cluster: &str, condition: &Value) -> Result<(), Failed> {

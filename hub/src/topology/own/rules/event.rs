@@ -7,7 +7,7 @@ use serde_json::Value;
 use shared::model::UnixMillis;
 
 use crate::topology::desired::{
-    change::Action,
+    change::{Action, Defaulted},
     objects::{group_kind, text},
 };
 
@@ -96,6 +96,15 @@ pub enum Event {
         object: ObjectName,
         /// The server's words.
         why: String,
+    },
+    /// Variables are about to be written into the Cluster, with the defaults that its class has now.
+    Defaulted {
+        /// The Cluster.
+        cluster: ClusterName,
+        /// Its identity.
+        uid: String,
+        /// What is written.
+        defaults: Vec<Defaulted>,
     },
     /// An object that was written is gone, by somebody else's hand.
     Lost {

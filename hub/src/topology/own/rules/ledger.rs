@@ -142,6 +142,8 @@ impl Ledger {
             Event::Forgotten { cluster } => {
                 self.clusters.remove(&cluster);
             }
+            // The Cluster says it itself from then on.
+            Event::Defaulted { .. } => {}
             // It holds for the process that recorded it: the next one looks itself.
             Event::FellBack { .. } => {}
         }

@@ -14,6 +14,7 @@ use super::{
     objects::{Listed, Objects, Unread},
     overlay::over,
     plan::plan,
+    variables,
 };
 use crate::{
     model::{Cluster, Estate, Finding, Key, Report},
@@ -41,7 +42,7 @@ pub type Files = [(String, Vec<u8>)];
 /// One line: which file cannot be read, and why.
 pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
     let read = document::objects(files)?;
-    let new = Gathered::of(named(&read), &Unread::new());
+    let mut new = Gathered::of(named(&read), &Unread::new());
     let Some(old) = old else {
         let findings = validate(&new.estate, None);
         return Ok(new.plans(findings, |_| Basis::Objects));
@@ -55,6 +56,7 @@ pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
             findings: before.findings,
         });
     }
+    variables::keep(&mut new.estate, &old.estate, &before.plans);
     let made: BTreeMap<Key, Vec<&Value>> = before
         .plans
         .iter()

@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use super::{
     blueprint::Blueprint,
-    change::{Change, Plan, Sources},
+    change::{Change, Defaulted, Difference, Plan, Sources},
     changes::{self, Place},
+    compare::Seen,
     current::Current,
     health::{Machines, health_check},
     kinds,
@@ -51,6 +52,7 @@ pub fn plan(
         plan.progress = planner.progress.clone();
         plan.sources = planner.sources.clone();
         plan.changes = planner.changes();
+        (plan.defaults, plan.given) = planner.defaults;
     }
     plan.findings = report.into_findings();
     plan
@@ -65,6 +67,8 @@ struct Planner<'p, 'a> {
     step: Step,
     progress: Progress,
     sources: Sources,
+    /// What the Cluster is yet to be given, and the fields of it.
+    defaults: (Vec<Defaulted>, Vec<Difference>),
     named: Named,
     /// Templates by their places: as the class has them, and as its patches leave them.
     templates: BTreeMap<String, (Target, &'p Reference, Value)>,
@@ -129,6 +133,10 @@ impl<'p, 'a> Planner<'p, 'a> {
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
         };
+        let defaults = match current.seen {
+            Seen::OnServer => variables::missing(blueprint, topology, current.cluster),
+            Seen::AsPlanned | Seen::Unseen => (Vec::new(), Vec::new()),
+        };
         let patched = applied.patched.into_iter();
         let all = targets.into_iter().zip(references).zip(patched);
         let templates =
@@ -136,6 +144,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         Some(Self {
             progress: progress(&state, &step),
             sources,
+            defaults,
             blueprint,
             cluster,
             topology,

@@ -188,6 +188,45 @@ async fn a_class_that_cannot_be_read_stops_its_own_clusters_and_no_others() {
     assert_eq!(play.tree(), before);
 }
 
+/// Has the class take the size of hosts from a variable with this default.
+fn set_default(play: &Play, size: i64) {
+    play.server.edit(NS, "ClusterClass", "standard", |class| {
+        class["spec"]["variables"] =
+            json!([{"name": "size", "schema": {"openAPIV3Schema": {"type": "integer", "default": size}}}]);
+        class["spec"]["patches"] = json!([{"name": "size", "definitions": [{
+            "selector": {
+                "apiVersion": "p.x/v1beta2", "kind": "HostTemplate",
+                "matchResources": {"controlPlane": true, "machineDeploymentClass": {"names": ["linux"]}},
+            },
+            "jsonPatches": [{"op": "replace", "path": "/spec/template/spec/size", "valueFrom": {"variable": "size"}}],
+        }]}]);
+    });
+}
+
+fn size_of(play: &Play, name: &str) -> Value {
+    let world = play.server.world();
+    let cluster = &world.objects[&(NS.to_owned(), "Cluster".to_owned(), name.to_owned())];
+    cluster["spec"]["topology"]["variables"].clone()
+}
+
+#[tokio::test]
+async fn a_default_is_written_into_the_cluster_and_another_one_replaces_nothing() {
+    let mut play = Play::start(&["a"]);
+    set_default(&play, 1);
+    assert_eq!(play.settle().await.settled, 1);
+    assert_eq!(size_of(&play, "a"), json!([{"name": "size", "value": 1}]));
+    let hosts = play.hosts("a");
+    set_default(&play, 2);
+    play.server.put(&cluster("b"));
+    assert_eq!(play.settle().await.settled, 2);
+    assert_eq!(size_of(&play, "a"), json!([{"name": "size", "value": 1}]), "it stays");
+    assert_eq!(play.hosts("a"), hosts);
+    assert_eq!(play.server.world().rotations, 0);
+    assert_eq!(size_of(&play, "b"), json!([{"name": "size", "value": 2}]));
+    play.restart(None);
+    assert_eq!(play.look().await.writes, 0);
+}
+
 /// The next number of a sequence that looks like chance (xorshift).
 fn next(state: &mut u64, below: u64) -> u64 {
     *state ^= *state << 13;

@@ -131,7 +131,10 @@ fn made(plan: &Plan) -> String {
         let mut object = object.clone();
         match object["kind"].as_str() {
             Some("Plane") => object["status"] = json!({"versions": [object["spec"]["version"]]}),
-            Some("Cluster") => object["spec"]["topology"] = topology(),
+            Some("Cluster") => {
+                object["spec"]["topology"] = topology();
+                object["spec"]["topology"]["variables"] = json!([{"name": "image", "value": "standard"}]);
+            }
             _ => {}
         }
         if object["kind"] == "Cluster" {
