@@ -15,6 +15,7 @@ use super::{
         event::{ClusterName, Event, ObjectName},
         ledger::About,
         rival::rival,
+        said::said,
         seen::{SeenCluster, clusters},
         steps::{Step, lost, steps, sweep},
         told::told,
@@ -411,7 +412,13 @@ impl<S: Server> Engine<S> {
             about.settled != Some(generation) || about.rolling_since.is_some() || about.held.is_some();
         if is_news {
             let cluster = name.clone();
-            self.record(Event::Settled { cluster, generation }, now).await?;
+            let said = said(looking.cluster.document);
+            let settled = Event::Settled {
+                cluster,
+                generation,
+                said,
+            };
+            self.record(settled, now).await?;
         }
         Ok(Became::Settled)
     }

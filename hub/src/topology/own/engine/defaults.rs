@@ -6,7 +6,10 @@ use crate::topology::{
     desired::{change::Plan, objects::text},
     own::{
         journal::Unrecorded,
-        rules::event::Event,
+        rules::{
+            event::Event,
+            said::{Said, said},
+        },
         server::Server,
     },
 };
@@ -25,6 +28,7 @@ impl<S: Server> Engine<S> {
             cluster: name.clone(),
             uid: looking.cluster.uid.to_owned(),
             defaults: plan.defaults.clone(),
+            said: self.new_words(looking, plan),
         };
         match self.record(event, looking.now).await {
             Ok(()) => {}
@@ -51,5 +55,22 @@ impl<S: Server> Engine<S> {
             }
         }
         Ok(())
+    }
+
+    /// What a Cluster says by its defaults and did not before. Where its owner has said something since it settled, that stays
+    /// theirs.
+    fn new_words(&self, looking: Looking<'_, '_>, plan: &Plan) -> Said {
+        let known = self.about(looking.name).said;
+        let before = said(looking.cluster.document);
+        let mut filled = looking.cluster.document.clone();
+        for defaults in &plan.defaults {
+            defaults.write(&mut filled);
+        }
+        let mut words = said(&filled);
+        words.retain(|place, word| {
+            let was = before.get(place);
+            was != Some(word) && known.get(place) == was
+        });
+        words
     }
 }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::model::UnixMillis;
 
+use super::said::Said;
+
 use crate::topology::desired::{
     change::{Action, Defaulted},
     objects::{group_kind, text},
@@ -105,6 +107,8 @@ pub enum Event {
         uid: String,
         /// What is written.
         defaults: Vec<Defaulted>,
+        /// What the Cluster says of its machines by that, and did not before.
+        said: Said,
     },
     /// An object that was written is gone, by somebody else's hand.
     Lost {
@@ -131,6 +135,8 @@ pub enum Event {
         cluster: ClusterName,
         /// The generation that it had then.
         generation: i64,
+        /// What it said of its machines then.
+        said: Said,
     },
     /// The Cluster is gone, or has no topology any more.
     Forgotten {

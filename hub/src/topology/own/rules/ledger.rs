@@ -8,7 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::model::UnixMillis;
 
-use super::event::{ClusterName, Event, Intent, ObjectName, Recorded};
+use super::{
+    event::{ClusterName, Event, Intent, ObjectName, Recorded},
+    said::Said,
+};
 
 /// Most templates that may take each other's place at one place of a Cluster within [`ROTATION_MILLIS`]: each replaces
 /// machines.
@@ -45,6 +48,8 @@ pub struct About {
     pub refused: Option<String>,
     /// The generation that it had when all was done.
     pub settled: Option<i64>,
+    /// What it said of its machines then.
+    pub said: Said,
     /// Templates that took another's place lately, by place: when, and which.
     pub rotated: BTreeMap<String, Vec<(u64, String)>>,
     /// What was about to be written, of which nothing more is known.
@@ -132,9 +137,14 @@ impl Ledger {
             Event::RolloutHeld { cluster, why } => {
                 self.clusters.entry(cluster).or_default().about.held = Some(why);
             }
-            Event::Settled { cluster, generation } => {
+            Event::Settled {
+                cluster,
+                generation,
+                said,
+            } => {
                 let about = &mut self.clusters.entry(cluster).or_default().about;
                 about.settled = Some(generation);
+                about.said = said;
                 about.rolling_since = None;
                 about.held = None;
                 about.refused = None;
@@ -142,8 +152,10 @@ impl Ledger {
             Event::Forgotten { cluster } => {
                 self.clusters.remove(&cluster);
             }
-            // The Cluster says it itself from then on.
-            Event::Defaulted { .. } => {}
+            Event::Defaulted { cluster, said, .. } => {
+                // These words are its class's, not those of its owner.
+                self.clusters.entry(cluster).or_default().about.said.extend(said);
+            }
             // It holds for the process that recorded it: the next one looks itself.
             Event::FellBack { .. } => {}
         }
@@ -308,6 +320,7 @@ mod tests {
         let settled = Event::Settled {
             cluster: cluster(),
             generation: 3,
+            said: Said::from([("version".to_owned(), "v".to_owned())]),
         };
         let about = &folded(vec![began(), settled])
             .get(&cluster())
@@ -315,6 +328,7 @@ mod tests {
             .about
             .clone();
         assert_eq!((about.rolling_since, about.settled), (None, Some(3)));
+        assert_eq!(about.said.len(), 1);
     }
 
     #[test]

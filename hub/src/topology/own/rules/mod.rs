@@ -12,6 +12,7 @@ pub mod event;
 pub mod handover;
 pub mod ledger;
 pub mod rival;
+pub mod said;
 pub mod seen;
 pub mod steps;
 pub mod told;

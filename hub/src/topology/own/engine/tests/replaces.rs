@@ -227,6 +227,60 @@ async fn a_default_is_written_into_the_cluster_and_another_one_replaces_nothing(
     assert_eq!(play.look().await.writes, 0);
 }
 
+/// A Cluster `a` whose rollout fails, and `c` that waits for it.
+async fn held() -> Play {
+    let mut play = Play::start(&["a", "b", "c"]);
+    play.settle().await;
+    play.server.world().refused = Some(("MachineDeployment".to_owned(), "a".to_owned()));
+    play.edit_host(2);
+    for _ in 0..20 {
+        play.look().await;
+        play.server.provide();
+    }
+    assert_eq!(play.condition("c").0, "RolloutHeld");
+    play
+}
+
+#[tokio::test]
+async fn a_held_cluster_leaves_its_wave_by_a_word_about_its_machines_alone() {
+    let mut play = held().await;
+    let hosts = play.hosts("c");
+    let edits: [fn(&mut Value); 3] = [
+        |topology| topology["workers"]["machineDeployments"][0]["replicas"] = json!(3),
+        |topology| topology["controlPlane"]["metadata"] = json!({"labels": {"a": "b"}}),
+        |topology| {
+            let added = json!({"class": "linux", "name": "md-1", "replicas": 1});
+            topology["workers"]["machineDeployments"].as_array_mut().expect("a list").push(added);
+        },
+    ];
+    for edit in edits {
+        play.server.edit(NS, "Cluster", "c", |cluster| edit(&mut cluster["spec"]["topology"]));
+        for _ in 0..5 {
+            play.look().await;
+            play.server.provide();
+        }
+        assert_eq!(play.condition("c").0, "RolloutHeld");
+        assert_eq!(play.hosts("c"), hosts);
+    }
+    // A default that its class gives it is not its owner's word.
+    set_default(&play, 2);
+    for _ in 0..5 {
+        play.look().await;
+        play.server.provide();
+    }
+    assert_eq!(size_of(&play, "c"), json!([{"name": "size", "value": 2}]));
+    assert_eq!(play.condition("c").0, "RolloutHeld");
+    play.server.edit(NS, "Cluster", "c", |cluster| {
+        cluster["spec"]["topology"]["variables"][0]["value"] = json!(3);
+    });
+    for _ in 0..20 {
+        play.look().await;
+        play.server.provide();
+    }
+    assert_eq!(play.condition("c"), ready());
+    assert_ne!(play.hosts("c"), hosts);
+}
+
 /// The next number of a sequence that looks like chance (xorshift).
 fn next(state: &mut u64, below: u64) -> u64 {
     *state ^= *state << 13;
