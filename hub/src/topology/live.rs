@@ -68,11 +68,7 @@ async fn cluster_api(client: &Client) -> anyhow::Result<discovery::ApiGroup> {
     })
 }
 
-async fn read_kinds(
-    client: Client,
-    namespaces: &[&str],
-    kinds: &[(&str, bool)],
-) -> anyhow::Result<Listed> {
+async fn read_kinds(client: Client, namespaces: &[&str], kinds: &[(&str, bool)]) -> anyhow::Result<Listed> {
     let mut reader = Reader {
         client,
         namespaces,

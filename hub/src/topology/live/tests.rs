@@ -27,7 +27,10 @@ fn status(code: u16, reason: &str, message: &str) -> (u16, Value) {
 }
 
 fn list(version: &str, kind: &str, items: &[Value]) -> (u16, Value) {
-    (200, json!({"apiVersion": version, "kind": format!("{kind}List"), "metadata": {}, "items": items}))
+    (
+        200,
+        json!({"apiVersion": version, "kind": format!("{kind}List"), "metadata": {}, "items": items}),
+    )
 }
 
 fn class(namespace: &str, infrastructure: &str) -> Value {
@@ -60,8 +63,12 @@ fn answer(asked: &Asked) -> (u16, Value) {
     match path {
         "/apis" => {
             let version = json!({"groupVersion": CORE, "version": "v1beta2"});
-            let group = json!({"name": CLUSTER_API_GROUP, "versions": [version], "preferredVersion": version});
-            (200, json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}))
+            let group =
+                json!({"name": CLUSTER_API_GROUP, "versions": [version], "preferredVersion": version});
+            (
+                200,
+                json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": [group]}),
+            )
         }
         "/apis/cluster.x-k8s.io/v1beta2" => (
             200,
@@ -75,20 +82,34 @@ fn answer(asked: &Asked) -> (u16, Value) {
             ),
         ),
         "/apis/p.x/v1" => {
-            let kinds = [("CloudTemplate", "cloudtemplates"), ("PlaneTemplate", "planetemplates")];
+            let kinds = [
+                ("CloudTemplate", "cloudtemplates"),
+                ("PlaneTemplate", "planetemplates"),
+            ];
             (200, resources("p.x/v1", &kinds))
         }
-        "/apis/secret.x/v1" => (200, resources("secret.x/v1", &[("CloudTemplate", "cloudtemplates")])),
+        "/apis/secret.x/v1" => (
+            200,
+            resources("secret.x/v1", &[("CloudTemplate", "cloudtemplates")]),
+        ),
         "/apis/cluster.x-k8s.io/v1beta2/clusterclasses" => list(
             CORE,
             "ClusterClass",
-            &[class("good", "p.x/v1"), class("unserved", "q.x/v1"), class("secret", "secret.x/v1")],
+            &[
+                class("good", "p.x/v1"),
+                class("unserved", "q.x/v1"),
+                class("secret", "secret.x/v1"),
+            ],
         ),
-        "/apis/cluster.x-k8s.io/v1beta2/clusters" => {
-            list(CORE, "Cluster", &[cluster("good"), cluster("unserved"), cluster("secret")])
-        }
+        "/apis/cluster.x-k8s.io/v1beta2/clusters" => list(
+            CORE,
+            "Cluster",
+            &[cluster("good"), cluster("unserved"), cluster("secret")],
+        ),
         "/apis/cluster.x-k8s.io/v1beta2/machinedeployments" => list(CORE, "MachineDeployment", &[]),
-        "/apis/p.x/v1/cloudtemplates" => list("p.x/v1", "CloudTemplate", &[template("CloudTemplate", "good")]),
+        "/apis/p.x/v1/cloudtemplates" => {
+            list("p.x/v1", "CloudTemplate", &[template("CloudTemplate", "good")])
+        }
         "/apis/p.x/v1/planetemplates" => {
             let all = ["good", "unserved", "secret"].map(|namespace| template("PlaneTemplate", namespace));
             list("p.x/v1", "PlaneTemplate", &all)
@@ -110,7 +131,11 @@ async fn a_class_that_cannot_be_read_concerns_its_own_clusters_only() {
     let server = ScriptedServer::start(answer).await;
     let (client, _directory) = client_of(&server).await;
     let listed = read(client, &[]).await.expect("the others are read");
-    let unread: Vec<&str> = listed.unread.keys().map(|(version, _)| version.as_str()).collect();
+    let unread: Vec<&str> = listed
+        .unread
+        .keys()
+        .map(|(version, _)| version.as_str())
+        .collect();
     assert_eq!(unread, ["q.x/v1", "secret.x/v1"]);
     let planned = super::super::desired::offline::plans_of_live(&listed);
     let namespaces: Vec<&str> = planned.plans.iter().map(|plan| plan.namespace.as_str()).collect();
@@ -120,9 +145,15 @@ async fn a_class_that_cannot_be_read_concerns_its_own_clusters_only() {
         about.map(ToString::to_string).collect()
     };
     let unserved = told("ClusterClass unserved/k");
-    assert!(unserved.contains("template-unread") && unserved.contains("q.x/v1"), "{unserved}");
+    assert!(
+        unserved.contains("template-unread") && unserved.contains("q.x/v1"),
+        "{unserved}"
+    );
     let secret = told("ClusterClass secret/k");
-    assert!(secret.contains("template-unread") && secret.contains("forbidden"), "{secret}");
+    assert!(
+        secret.contains("template-unread") && secret.contains("forbidden"),
+        "{secret}"
+    );
 }
 
 #[tokio::test]
@@ -136,6 +167,8 @@ async fn what_every_topology_needs_must_be_read() {
     })
     .await;
     let (client, _directory) = client_of(&server).await;
-    let error = read(client, &[]).await.expect_err("a plan without them would make each anew");
+    let error = read(client, &[])
+        .await
+        .expect_err("a plan without them would make each anew");
     assert!(format!("{error:#}").contains("machinedeployments"), "{error:#}");
 }

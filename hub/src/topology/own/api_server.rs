@@ -33,7 +33,7 @@ use crate::topology::{
 };
 
 /// Longest time for one request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest time for an Event, of which nothing depends.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Who says the Events.
@@ -251,8 +251,7 @@ impl Server for ApiServer {
         let api_version = crate::topology::desired::current::CORE;
         let api = self.api(namespace, api_version, "Cluster").await?;
         // A Cluster that was changed meanwhile answers with a conflict.
-        let mut edits =
-            vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version})];
+        let mut edits = vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version})];
         edits.extend(
             defaults
                 .iter()
@@ -326,11 +325,23 @@ mod tests {
     fn only_a_cause_proves_that_a_field_may_not_change() {
         let is = |status: &Status| matches!(of_status(status), Failed::Immutable(_));
         let proofs = [
-            ("spec.template.spec", "Invalid value: {}: DockerMachineTemplate spec.template.spec field is immutable. Please create a new resource instead."),
-            ("spec.template.spec", "Forbidden: VSphereMachineTemplate spec.template.spec field is immutable. Please create a new resource instead."),
+            (
+                "spec.template.spec",
+                "Invalid value: {}: DockerMachineTemplate spec.template.spec field is immutable. Please create a new resource instead.",
+            ),
+            (
+                "spec.template.spec",
+                "Forbidden: VSphereMachineTemplate spec.template.spec field is immutable. Please create a new resource instead.",
+            ),
             ("spec", "Invalid value: {}: AWSMachineTemplate.Spec is immutable"),
-            ("spec.template.spec.image", "Invalid value: \"string\": Value is immutable"),
-            ("spec.template", "Invalid value: \"object\": failed rule: self == oldSelf"),
+            (
+                "spec.template.spec.image",
+                "Invalid value: \"string\": Value is immutable",
+            ),
+            (
+                "spec.template",
+                "Invalid value: \"object\": failed rule: self == oldSelf",
+            ),
         ];
         for proof in proofs {
             assert!(is(&status(422, "Invalid", &[proof])), "{proof:?}");
@@ -339,11 +350,17 @@ mod tests {
             }
             assert!(!is(&status(422, "Forbidden", &[proof])), "{proof:?}");
         }
-        assert!(!is(&status(422, "Invalid", &[])), "the message alone proves nothing");
+        assert!(
+            !is(&status(422, "Invalid", &[])),
+            "the message alone proves nothing"
+        );
         let others = [
             ("spec.template.spec.size", "Invalid value: 9: must be at most 4"),
             ("metadata.name", "Invalid value: \"a\": field is immutable"),
-            ("spec.template.spec.size", "Invalid value: \"integer\": failed rule: self <= 4"),
+            (
+                "spec.template.spec.size",
+                "Invalid value: \"integer\": failed rule: self <= 4",
+            ),
         ];
         for other in others {
             assert!(!is(&status(422, "Invalid", &[other])), "{other:?}");

@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::model::UnixMillis;
+use shared::{
+    model::UnixMillis,
+    process::{host_name, random},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -12,19 +15,16 @@ use super::{
     requests,
     rules::{
         condition::{Came, condition},
-        event::{ClusterName, Event, ObjectName},
+        event::{ClusterName, Event},
         ledger::About,
         rival::rival,
-        said::said,
         seen::{SeenCluster, clusters},
-        steps::{Step, lost, steps, sweep},
-        told::told,
         waves::{Turn, Waves, turns},
     },
-    server::{Failed, Server},
+    server::Server,
 };
 use crate::topology::desired::{
-    change::{Action, Plan},
+    change::Plan,
     objects::Objects,
     offline::{Planned, plans_of_live},
 };
@@ -45,6 +45,8 @@ pub struct Engine<S> {
     fell_back: Option<String>,
     /// Once it is cancelled, no further Cluster is begun.
     ending: CancellationToken,
+    /// Once it is cancelled, no further request is begun: another process may write now.
+    lost: CancellationToken,
 }
 
 /// When a Cluster that failed is tried again.
@@ -124,6 +126,7 @@ impl<S: Server> Engine<S> {
             retries: BTreeMap::new(),
             fell_back: None,
             ending: CancellationToken::new(),
+            lost: CancellationToken::new(),
         }
     }
 
@@ -131,6 +134,28 @@ impl<S: Server> Engine<S> {
     pub fn ending_with(mut self, ending: CancellationToken) -> Self {
         self.ending = ending;
         self
+    }
+
+    /// Begins no further request once this is cancelled.
+    pub fn write_until(&mut self, lost: CancellationToken) {
+        self.lost = lost;
+    }
+
+    /// What this hub is called by the Lease of who keeps topologies: the same at every start with its log.
+    ///
+    /// # Errors
+    ///
+    /// Nothing can be recorded.
+    pub async fn holder(&mut self, now: UnixMillis) -> anyhow::Result<String> {
+        if let Some(holder) = self.journal.ledger().holder() {
+            return Ok(holder.to_owned());
+        }
+        let holder = format!("{}_{:032x}", host_name(), random::<u128>());
+        let named = Event::Named {
+            holder: holder.clone(),
+        };
+        self.record(named, now).await?;
+        Ok(holder)
     }
 
     /// What was recorded.
@@ -234,7 +259,7 @@ impl<S: Server> Engine<S> {
         let turns = turns(self.journal.ledger(), seen, &borrowed, self.waves, now);
         let mut count = Count::default();
         for (name, cluster) in seen {
-            if self.ending.is_cancelled() {
+            if self.ending.is_cancelled() || self.lost.is_cancelled() {
                 break;
             }
             let looking = Looking {
@@ -370,105 +395,9 @@ impl<S: Server> Engine<S> {
             requests::say(&self.server, name, (cluster.document, &said), now).await;
         }
     }
-
-    /// Writes what is to be written, in order; ends at the first failure, since what follows refers to what is before.
-    async fn carry_out(&mut self, looking: Looking<'_, '_>, plan: &Plan) -> Result<Became, LookError> {
-        let requests = steps(plan, self.journal.ledger().get(looking.name), looking.objects);
-        let requests = if requests.is_empty() {
-            let Looking {
-                name,
-                cluster,
-                objects,
-                ..
-            } = looking;
-            sweep(plan, name, cluster.uid, objects)
-        } else {
-            requests
-        };
-        for step in &requests {
-            if let Err(why) = self.take(looking, step).await? {
-                return Ok(Became::Failed(why));
-            }
-        }
-        if !requests.is_empty() {
-            return Ok(Became::Working(requests.len()));
-        }
-        self.settle(looking, plan).await
-    }
-
-    async fn settle(&mut self, looking: Looking<'_, '_>, plan: &Plan) -> Result<Became, LookError> {
-        let (name, now) = (looking.name, looking.now);
-        if let Some(kept) = self.journal.ledger().get(name) {
-            for object in lost(plan, kept, looking.objects) {
-                let cluster = name.clone();
-                self.record(Event::Lost { cluster, object }, now).await?;
-            }
-        }
-        if plan.progress.goes_on || looking.cluster.moving.is_some() {
-            return Ok(Became::Working(0));
-        }
-        let (about, generation) = (self.about(name), looking.cluster.generation);
-        let is_news =
-            about.settled != Some(generation) || about.rolling_since.is_some() || about.held.is_some();
-        if is_news {
-            let cluster = name.clone();
-            let said = said(looking.cluster.document);
-            let settled = Event::Settled {
-                cluster,
-                generation,
-                said,
-            };
-            self.record(settled, now).await?;
-        }
-        Ok(Became::Settled)
-    }
-
-    /// One request: recorded, made, and its end recorded. Why it failed, if it did.
-    async fn take(&mut self, looking: Looking<'_, '_>, step: &Step) -> Result<Result<(), String>, LookError> {
-        let (name, now) = (looking.name, looking.now);
-        let uid = match (&step.content, &step.uid) {
-            (Some(_), None) => match requests::is_free(&self.server, (name, looking.cluster.uid), step).await
-            {
-                Ok(uid) => uid,
-                Err(why) => return Ok(Err(why)),
-            },
-            (_, uid) => uid.clone(),
-        };
-        match self.record(step.intended(name, looking.cluster.uid), now).await {
-            Ok(()) => {}
-            Err(Unrecorded::TooLarge(bytes)) => {
-                return Ok(Err(format!("{}: {}", step.object, Unrecorded::TooLarge(bytes))));
-            }
-            Err(failed) => return Err(failed.into()),
-        }
-        tracing::info!(
-            cluster = %name, object = %step.object, place = %step.place, action = step.intent.word(), why = step.reasons.join("; "),
-            "a topology is kept"
-        );
-        let made = requests::make(&self.server, &name.namespace, step, uid).await;
-        let (cluster, object) = (name.clone(), step.object.clone());
-        match made {
-            Ok(()) => {
-                self.record(Event::Applied { cluster, object }, now).await?;
-                if let Some(told) = told(looking.cluster.document, step) {
-                    self.server.tell(&told).await;
-                }
-                Ok(Ok(()))
-            }
-            Err(Failed::Immutable(why) | Failed::Refused(why)) => {
-                let said = format!("{object}: {why}");
-                if self.about(name).refused.as_ref() != Some(&said) {
-                    tracing::warn!(cluster = %name, %said, "the API server refuses an object of a topology");
-                }
-                self.record(Event::Refused { cluster, object, why }, now).await?;
-                Ok(Err(said))
-            }
-            // It stays pending: the next look sees what became of it.
-            Err(Failed::Unknown(why)) => Ok(Err(format!("{object}: {why}"))),
-        }
-    }
 }
 
+mod carry_out;
 mod defaults;
 mod refine;
 #[cfg(test)]

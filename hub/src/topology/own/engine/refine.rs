@@ -8,7 +8,7 @@ use crate::topology::{
         rules::{
             dry::unrotate,
             event::ObjectName,
-            ledger::{ROTATIONS_PER_PLACE_AND_HOUR, ROTATION_MILLIS},
+            ledger::{ROTATION_MILLIS, ROTATIONS_PER_PLACE_AND_HOUR},
         },
         server::{Failed, Server},
     },

@@ -419,8 +419,7 @@ impl Server for Simulated {
         for default in defaults {
             default.write(&mut object);
         }
-        object["metadata"]["generation"] =
-            json!(object["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
+        object["metadata"]["generation"] = json!(object["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
         world.write(|world| world.store(key, object))
     }
 

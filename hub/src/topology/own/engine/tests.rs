@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use shared::model::{Clusterset, Epoch, UnixMillis};
 
 use super::{
-    super::rules::rival::UpstreamLease,
+    super::{
+        rules::{event::ObjectName, rival::UpstreamLease},
+        server::Failed,
+    },
     simulated::{End, Key, Simulated},
     *,
 };

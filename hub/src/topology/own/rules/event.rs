@@ -143,6 +143,11 @@ pub enum Event {
         /// The Cluster.
         cluster: ClusterName,
     },
+    /// Whoever has this log is called so by the Lease of who keeps topologies, at every start.
+    Named {
+        /// The name.
+        holder: String,
+    },
     /// Another controller keeps topologies: from now on nothing is written.
     FellBack {
         /// How it was seen.

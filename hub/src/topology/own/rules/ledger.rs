@@ -22,6 +22,7 @@ pub const ROTATION_MILLIS: u64 = 60 * 60 * 1_000;
 /// All Clusters that something was recorded of.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ledger {
+    holder: Option<String>,
     clusters: BTreeMap<ClusterName, Kept>,
 }
 
@@ -75,6 +76,9 @@ impl About {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "row", rename_all = "kebab-case")]
 enum Row {
+    Named {
+        holder: String,
+    },
     Cluster {
         cluster: ClusterName,
         about: About,
@@ -90,6 +94,11 @@ impl Ledger {
     /// A Cluster, if something was recorded of it.
     pub fn get(&self, cluster: &ClusterName) -> Option<&Kept> {
         self.clusters.get(cluster)
+    }
+
+    /// What whoever has this log is called, once it has a name.
+    pub fn holder(&self) -> Option<&str> {
+        self.holder.as_deref()
     }
 
     /// All Clusters.
@@ -149,6 +158,7 @@ impl Ledger {
                 about.held = None;
                 about.refused = None;
             }
+            Event::Named { holder } => self.holder = Some(holder),
             Event::Forgotten { cluster } => {
                 self.clusters.remove(&cluster);
             }
@@ -182,7 +192,10 @@ impl Ledger {
 
     /// The rows of a snapshot of it.
     pub fn rows(&self) -> Vec<Vec<u8>> {
-        let mut rows = Vec::new();
+        let named = self.holder.iter().map(|holder| Row::Named {
+            holder: holder.clone(),
+        });
+        let mut rows: Vec<Row> = named.collect();
         for (cluster, kept) in &self.clusters {
             rows.push(Row::Cluster {
                 cluster: cluster.clone(),
@@ -207,6 +220,7 @@ impl Ledger {
     /// It is none of this build's.
     pub fn restore(&mut self, row: &[u8]) -> Result<(), String> {
         match serde_json::from_slice(row).map_err(|error| error.to_string())? {
+            Row::Named { holder } => self.holder = Some(holder),
             Row::Cluster { cluster, about } => self.clusters.entry(cluster).or_default().about = about,
             Row::Object {
                 cluster,
@@ -343,7 +357,11 @@ mod tests {
             ledger.get(&cluster()).unwrap().about.rotated["p"].len()
         };
         assert_eq!([rotates("a", 1), rotates("a", 2), rotates("b", 3)], [1, 1, 2]);
-        assert_eq!(rotates("c", ROTATION_MILLIS + 2), 2, "the first one is an hour old");
+        assert_eq!(
+            rotates("c", ROTATION_MILLIS + 2),
+            2,
+            "the first one is an hour old"
+        );
     }
 
     #[test]
@@ -359,7 +377,11 @@ mod tests {
             intended("u", "b", Some(json!({"y": 1}))),
             held,
             fell_back,
+            Event::Named {
+                holder: "h".to_owned(),
+            },
         ]);
+        assert_eq!(ledger.holder(), Some("h"));
         let mut restored = Ledger::default();
         for row in ledger.rows() {
             restored.restore(&row).unwrap();

@@ -50,7 +50,11 @@ fn of_machines(part: &Value) -> Value {
 }
 
 fn list<'a>(topology: &'a Value, place: &str) -> impl Iterator<Item = &'a Value> {
-    topology.pointer(place).and_then(Value::as_array).into_iter().flatten()
+    topology
+        .pointer(place)
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
 }
 
 fn digest(value: &Value) -> String {
@@ -101,7 +105,9 @@ mod tests {
         assert!(counts(|one| one["classRef"]["namespace"] = json!("other")));
         assert!(counts(|one| one["variables"][0]["value"]["x"] = json!(2)));
         assert!(counts(|one| one["variables"] = json!([])));
-        assert!(counts(|one| one["controlPlane"]["rollout"]["after"] = json!("2026-11-29T00:00:00Z")));
+        assert!(counts(
+            |one| one["controlPlane"]["rollout"]["after"] = json!("2026-11-29T00:00:00Z")
+        ));
         let worker = |edit: fn(&mut Value)| counts(|one| edit(&mut one["workers"]["machineDeployments"][0]));
         assert!(worker(|one| one["class"] = json!("windows")));
         assert!(worker(|one| one["failureDomain"] = json!("b")));
@@ -113,7 +119,9 @@ mod tests {
         assert!(!counts(|_| {}));
         assert!(!counts(|one| one["classRef"]["namespace"] = json!("ns")));
         assert!(!counts(|one| one["controlPlane"]["replicas"] = json!(3)));
-        assert!(!counts(|one| one["controlPlane"]["metadata"] = json!({"labels": {"a": "b"}})));
+        assert!(!counts(
+            |one| one["controlPlane"]["metadata"] = json!({"labels": {"a": "b"}})
+        ));
         let worker = |edit: fn(&mut Value)| counts(|one| edit(&mut one["workers"]["machineDeployments"][0]));
         assert!(!worker(|one| one["replicas"] = json!(3)));
         assert!(!worker(|one| one["healthCheck"] = json!({"enabled": false})));

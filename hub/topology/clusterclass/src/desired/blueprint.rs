@@ -78,7 +78,11 @@ impl<'a> Blueprint<'a> {
             match found {
                 None => match objects.unread(group(api_version), kind) {
                     Some(why) => {
-                        report.say("template-unread", field, format!("cannot read {kind} {name}: {why}"));
+                        report.say(
+                            "template-unread",
+                            field,
+                            format!("cannot read {kind} {name}: {why}"),
+                        );
                     }
                     None => report.say(
                         "template-missing",

@@ -21,7 +21,12 @@ pub(super) fn references(class: &Class, document: &Value, report: &mut Report) {
         if let Some(reference) = reference.filter(|one| one.is_object()) {
             let (group, kind) = wanted.group_kind();
             let kind = kind.strip_suffix("Template").unwrap_or(kind);
-            kept(refers_to(reference), (group, kind), &format!("spec.{name}"), report);
+            kept(
+                refers_to(reference),
+                (group, kind),
+                &format!("spec.{name}"),
+                report,
+            );
         }
     }
 }
@@ -87,10 +92,17 @@ spec:
         let plane = json!({"apiVersion": "c.x/v1beta1", "kind": "Plane", "name": "b"});
         assert_eq!(told(&cluster(cloud.clone(), plane.clone())), Vec::<String>::new());
         let other_kind = json!({"apiGroup": "i.x", "kind": "Sky", "name": "a"});
-        assert_eq!(told(&cluster(other_kind, plane.clone())), ["spec.infrastructureRef"]);
+        assert_eq!(
+            told(&cluster(other_kind, plane.clone())),
+            ["spec.infrastructureRef"]
+        );
         let other_group = json!({"apiVersion": "d.x/v1", "kind": "Plane", "name": "b"});
         assert_eq!(told(&cluster(cloud, other_group)), ["spec.controlPlaneRef"]);
-        assert_eq!(told(&json!({"spec": {}})), Vec::<String>::new(), "nothing is there yet");
+        assert_eq!(
+            told(&json!({"spec": {}})),
+            Vec::<String>::new(),
+            "nothing is there yet"
+        );
         assert_eq!(told(&Value::Null), Vec::<String>::new());
     }
 }

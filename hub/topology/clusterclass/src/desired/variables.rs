@@ -74,7 +74,10 @@ pub(super) fn missing(
     let filled = defaulted(blueprint, topology);
     let mut lists = vec![("/spec/topology/variables".to_owned(), filled.variables)];
     let plane = filled.control_plane.overrides;
-    lists.push(("/spec/topology/controlPlane/variables/overrides".to_owned(), plane));
+    lists.push((
+        "/spec/topology/controlPlane/variables/overrides".to_owned(),
+        plane,
+    ));
     let workers = document.pointer("/spec/topology/workers/machineDeployments");
     let workers = workers.and_then(Value::as_array);
     for (at, worker) in workers.into_iter().flatten().enumerate() {

@@ -36,7 +36,11 @@ async fn a_dry_run_that_fails_leaves_the_cluster_as_it_is_and_says_why() {
         play.server.world().dry = None;
         play.now += RETRY_MILLIS_MAX;
         assert_eq!(play.settle().await.settled, 1);
-        assert_eq!(play.server.world().rotations, 2, "of the plane and of its workers");
+        assert_eq!(
+            play.server.world().rotations,
+            2,
+            "of the plane and of its workers"
+        );
     }
 }
 
@@ -80,11 +84,18 @@ async fn a_template_that_may_not_change_is_rotated_once_for_a_content() {
     }
     let (reason, message) = play.condition("a");
     assert_eq!(reason, "ReconcileFailed");
-    assert!(message.contains("was made with exactly this content"), "{message}");
+    assert!(
+        message.contains("was made with exactly this content"),
+        "{message}"
+    );
     assert_eq!(play.hosts("a"), hosts);
     play.edit_host(4);
     play.now += RETRY_MILLIS_MAX;
-    assert_eq!(play.settle().await.settled, 1, "another content is another matter");
+    assert_eq!(
+        play.settle().await.settled,
+        1,
+        "another content is another matter"
+    );
     assert_eq!(play.server.world().rotations, 4);
 }
 
@@ -97,7 +108,11 @@ async fn templates_of_one_place_are_rotated_so_often_within_an_hour_and_no_more(
         play.edit_host(size + 2);
         assert_eq!(play.settle().await.settled, 1);
     }
-    assert!(play.now - began < ROTATION_MILLIS, "it took {} ms", play.now - began);
+    assert!(
+        play.now - began < ROTATION_MILLIS,
+        "it took {} ms",
+        play.now - began
+    );
     let rotations = play.server.world().rotations;
     assert_eq!(rotations, 2 * ROTATIONS_PER_PLACE_AND_HOUR);
     play.restart(None);
@@ -128,25 +143,32 @@ type Edit = fn(&mut Value);
 async fn group_and_kind_of_infrastructure_and_control_plane_and_machines_stay() {
     let edits: [(&str, &str, Edit); 4] = [
         ("SkyTemplate", "spec.infrastructureRef", |spec| {
-            spec["infrastructure"]["templateRef"] = json!({"apiVersion": "p.x/v1beta2", "kind": "SkyTemplate", "name": "other"});
+            spec["infrastructure"]["templateRef"] =
+                json!({"apiVersion": "p.x/v1beta2", "kind": "SkyTemplate", "name": "other"});
         }),
         ("BridgeTemplate", "spec.controlPlaneRef", |spec| {
-            spec["controlPlane"]["templateRef"] = json!({"apiVersion": "p.x/v1beta2", "kind": "BridgeTemplate", "name": "other"});
+            spec["controlPlane"]["templateRef"] =
+                json!({"apiVersion": "p.x/v1beta2", "kind": "BridgeTemplate", "name": "other"});
         }),
         ("MetalTemplate", "spec.topology.controlPlane", |spec| {
             spec["controlPlane"]["machineInfrastructure"]["templateRef"] =
                 json!({"apiVersion": "p.x/v1beta2", "kind": "MetalTemplate", "name": "other"});
         }),
-        ("MetalTemplate", "spec.topology.workers.machineDeployments[0]", |spec| {
-            spec["workers"]["machineDeployments"][0]["infrastructure"]["templateRef"] =
-                json!({"apiVersion": "p.x/v1beta2", "kind": "MetalTemplate", "name": "other"});
-        }),
+        (
+            "MetalTemplate",
+            "spec.topology.workers.machineDeployments[0]",
+            |spec| {
+                spec["workers"]["machineDeployments"][0]["infrastructure"]["templateRef"] =
+                    json!({"apiVersion": "p.x/v1beta2", "kind": "MetalTemplate", "name": "other"});
+            },
+        ),
     ];
     for (kind, field, edit) in edits {
         let mut play = Play::start(&["a"]);
         play.settle().await;
         put_kind(&play, kind, "other");
-        play.server.edit(NS, "ClusterClass", "standard", |class| edit(&mut class["spec"]));
+        play.server
+            .edit(NS, "ClusterClass", "standard", |class| edit(&mut class["spec"]));
         let before = play.tree();
         for _ in 0..5 {
             let count = play.look().await;
@@ -154,7 +176,10 @@ async fn group_and_kind_of_infrastructure_and_control_plane_and_machines_stay() 
         }
         let (reason, message) = play.condition("a");
         assert_eq!(reason, "ReconcileFailed", "{kind}");
-        assert!(message.contains("kind-kept") && message.contains(field), "{message}");
+        assert!(
+            message.contains("kind-kept") && message.contains(field),
+            "{message}"
+        );
         assert_eq!(play.tree(), before, "{kind}");
     }
 }
@@ -162,15 +187,21 @@ async fn group_and_kind_of_infrastructure_and_control_plane_and_machines_stay() 
 #[tokio::test]
 async fn a_class_that_cannot_be_read_stops_its_own_clusters_and_no_others() {
     let mut play = Play::start(&["a"]);
-    let mut class = play.server.world().objects[&(NS.to_owned(), "ClusterClass".to_owned(), "standard".to_owned())].clone();
+    let mut class = play.server.world().objects
+        [&(NS.to_owned(), "ClusterClass".to_owned(), "standard".to_owned())]
+        .clone();
     class["metadata"] = json!({"name": "tenant", "namespace": NS});
-    class["spec"]["infrastructure"]["templateRef"] = json!({"apiVersion": "aws.x/v1", "kind": "AwsTemplate", "name": "t"});
+    class["spec"]["infrastructure"]["templateRef"] =
+        json!({"apiVersion": "aws.x/v1", "kind": "AwsTemplate", "name": "t"});
     play.server.put(&class);
     let mut of_tenant = cluster("t");
     of_tenant["spec"]["topology"]["classRef"]["name"] = json!("tenant");
     play.server.put(&of_tenant);
     let kind = ("aws.x/v1".to_owned(), "AwsTemplate".to_owned());
-    play.server.world().unread.insert(kind, "the cluster serves no AwsTemplate".to_owned());
+    play.server
+        .world()
+        .unread
+        .insert(kind, "the cluster serves no AwsTemplate".to_owned());
     let count = play.settle().await;
     assert_eq!((count.settled, count.failing), (1, 1));
     assert_eq!(play.condition("a"), ready());
@@ -180,7 +211,10 @@ async fn a_class_that_cannot_be_read_stops_its_own_clusters_and_no_others() {
     // The infrastructure of a Cluster that is there cannot be read any more: it is not made a second time.
     let before = play.tree();
     let kind = ("p.x/v1beta2".to_owned(), "Cloud".to_owned());
-    play.server.world().unread.insert(kind, "forbidden (HTTP 403)".to_owned());
+    play.server
+        .world()
+        .unread
+        .insert(kind, "forbidden (HTTP 403)".to_owned());
     assert_eq!(play.look().await.writes, 0);
     let (reason, message) = play.condition("a");
     assert_eq!(reason, "ReconcileFailed");
@@ -219,7 +253,11 @@ async fn a_default_is_written_into_the_cluster_and_another_one_replaces_nothing(
     set_default(&play, 2);
     play.server.put(&cluster("b"));
     assert_eq!(play.settle().await.settled, 2);
-    assert_eq!(size_of(&play, "a"), json!([{"name": "size", "value": 1}]), "it stays");
+    assert_eq!(
+        size_of(&play, "a"),
+        json!([{"name": "size", "value": 1}]),
+        "it stays"
+    );
     assert_eq!(play.hosts("a"), hosts);
     assert_eq!(play.server.world().rotations, 0);
     assert_eq!(size_of(&play, "b"), json!([{"name": "size", "value": 2}]));
@@ -250,11 +288,16 @@ async fn a_held_cluster_leaves_its_wave_by_a_word_about_its_machines_alone() {
         |topology| topology["controlPlane"]["metadata"] = json!({"labels": {"a": "b"}}),
         |topology| {
             let added = json!({"class": "linux", "name": "md-1", "replicas": 1});
-            topology["workers"]["machineDeployments"].as_array_mut().expect("a list").push(added);
+            topology["workers"]["machineDeployments"]
+                .as_array_mut()
+                .expect("a list")
+                .push(added);
         },
     ];
     for edit in edits {
-        play.server.edit(NS, "Cluster", "c", |cluster| edit(&mut cluster["spec"]["topology"]));
+        play.server.edit(NS, "Cluster", "c", |cluster| {
+            edit(&mut cluster["spec"]["topology"])
+        });
         for _ in 0..5 {
             play.look().await;
             play.server.provide();

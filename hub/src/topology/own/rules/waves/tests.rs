@@ -137,11 +137,17 @@ fn the_edit_of_one_cluster_does_not_wait() {
     let settled = |said: &[(&str, &str)]| Event::Settled {
         cluster: name("a"),
         generation: 7,
-        said: said.iter().map(|(place, word)| ((*place).to_owned(), (*word).to_owned())).collect(),
+        said: said
+            .iter()
+            .map(|(place, word)| ((*place).to_owned(), (*word).to_owned()))
+            .collect(),
     };
     let turn = |said| of(vec![began(), settled(said)], 2).remove(0).1;
     assert_eq!(turn(&[("version", "another")]), go(true));
-    assert!(matches!(turn(&[]), Turn::Hold(_)), "it says nothing else of its machines");
+    assert!(
+        matches!(turn(&[]), Turn::Hold(_)),
+        "it says nothing else of its machines"
+    );
 }
 
 #[test]

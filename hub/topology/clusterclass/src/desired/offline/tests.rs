@@ -223,7 +223,11 @@ fn a_default_is_given_once_and_another_one_changes_nothing() {
     assert!(there.contains("cpus: 1"), "{there}");
     let of = |class: &str, there: &str| fields(&plans(&files(&[class, there]), None).expect("files"));
     assert_eq!(of(&class_with("1"), &there), Vec::<String>::new());
-    assert_eq!(of(&class_with("2"), &there), Vec::<String>::new(), "it has its own");
+    assert_eq!(
+        of(&class_with("2"), &there),
+        Vec::<String>::new(),
+        "it has its own"
+    );
     let without = there.replace("value:\n        cpus: 1", "value: {}");
     assert_ne!(without, there);
     let class = class_with("2");
@@ -237,7 +241,8 @@ fn a_default_is_given_once_and_another_one_changes_nothing() {
 #[test]
 fn what_the_older_class_gave_stays_when_files_are_compared() {
     let of = |old: &str, new: &str, say: &str| {
-        let cluster = cluster("a", "v1.30.0").replace("controlPlane: {}", &format!("controlPlane: {{}}{say}"));
+        let cluster =
+            cluster("a", "v1.30.0").replace("controlPlane: {}", &format!("controlPlane: {{}}{say}"));
         let (old, new) = (files(&[old, &cluster]), files(&[new, &cluster]));
         fields(&plans(&new, Some(&old)).expect("files"))
     };
@@ -245,5 +250,9 @@ fn what_the_older_class_gave_stays_when_files_are_compared() {
     assert_eq!(of(&one, &two, ""), Vec::<String>::new());
     let said = ", variables: [{name: size, value: {}}]";
     assert_eq!(of(&one, &two, said), Vec::<String>::new());
-    assert_eq!(of(CLASS, &two, ""), ["spec.cpus"], "a variable that is new has the default of now");
+    assert_eq!(
+        of(CLASS, &two, ""),
+        ["spec.cpus"],
+        "a variable that is new has the default of now"
+    );
 }
