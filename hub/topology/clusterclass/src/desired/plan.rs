@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    blueprint::Blueprint,
+    blueprint::{Blueprint, has_content},
     change::{Change, Defaulted, Difference, Plan, Sources},
     changes::{self, Place},
     compare::Seen,
@@ -21,9 +21,9 @@ use super::{
     workers::machine_deployment,
 };
 use crate::{
-    model::{Cluster, Metadata, Reference, Report, Topology, WorkerTopology},
+    model::{Class, Cluster, Metadata, Reference, Report, Topology, WorkerTopology},
     patch::{
-        apply::apply,
+        apply::{Applied, apply},
         owned,
         target::{Role, Target},
     },
@@ -114,11 +114,7 @@ impl<'p, 'a> Planner<'p, 'a> {
             }
         }
         let applied = apply(&blueprint.patches, &targets, &told.global);
-        for finding in applied.findings.iter().filter(|finding| finding.rule.is_error()) {
-            let target = finding.target.as_deref().unwrap_or_default();
-            let why = format!("{target}: {} of ClusterClass {}", finding.why, class.name);
-            report.say(finding.rule.name(), finding.place.to_string(), why);
-        }
+        told_of_patches(&applied, class, topology, report);
         if report.count() > 0 {
             return None;
         }
@@ -343,6 +339,19 @@ impl<'p, 'a> Planner<'p, 'a> {
         } else {
             ""
         }
+    }
+}
+
+/// Tells what patches could not do, and which templates have no content after them.
+fn told_of_patches(applied: &Applied, class: &Class, topology: &Topology, report: &mut Report) {
+    for finding in applied.findings.iter().filter(|finding| finding.rule.is_error()) {
+        let target = finding.target.as_deref().unwrap_or_default();
+        let why = format!("{target}: {} of ClusterClass {}", finding.why, class.name);
+        report.say(finding.rule.name(), finding.place.to_string(), why);
+    }
+    for patched in applied.patched.iter().filter(|one| !has_content(&one.template)) {
+        let why = format!("{} has no spec.template, and no patch adds it", patched.target);
+        report.say("template-empty", &topology.class.field, why);
     }
 }
 

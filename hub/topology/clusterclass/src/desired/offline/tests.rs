@@ -256,3 +256,24 @@ fn what_the_older_class_gave_stays_when_files_are_compared() {
         "a variable that is new has the default of now"
     );
 }
+
+#[test]
+fn a_template_without_content_is_planned_if_a_patch_adds_it() {
+    let empty = CLASS.replace("\nspec: {template: {spec: {a: 1}}}", "");
+    assert_ne!(empty, CLASS);
+    let all = |class: &str| plans(&files(&[class, &cluster("a", "v1.30.0")]), None).expect("files");
+    assert_eq!(shown(&all(&empty)), ["ClusterClass default/k template-empty"]);
+    let patched = |enabled: &str| {
+        let patch = format!(
+            "\n  patches:\n  - name: content\n    enabledIf: '{enabled}'\n    definitions:\n    \
+             - selector: {{apiVersion: i.x/v1, kind: CloudTemplate, matchResources: {{infrastructureCluster: true}}}}\n      \
+             jsonPatches: [{{op: add, path: /spec, value: {{template: {{spec: {{a: 2}}}}}}}}]\n---\napiVersion: i.x/v1"
+        );
+        all(&empty.replacen("\n---\napiVersion: i.x/v1", &patch, 1))
+    };
+    let planned = patched("true");
+    assert_eq!(shown(&planned), ["a v1.30.0 create,create,update"]);
+    let cloud = planned.plans[0].objects().next().expect("infrastructure");
+    assert_eq!(cloud["spec"], serde_json::json!({"a": 2}));
+    assert_eq!(shown(&patched("false")), ["Cluster default/a template-empty"]);
+}
