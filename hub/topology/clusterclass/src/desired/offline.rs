@@ -17,7 +17,7 @@ use super::{
     variables,
 };
 use crate::{
-    model::{Cluster, Estate, Finding, Key, Report},
+    model::{Class, Cluster, Estate, Finding, Key, Report},
     patch::document::{self, Read},
     validation::validate,
 };
@@ -27,6 +27,8 @@ use crate::{
 pub struct Planned {
     /// Clusters of classes, by namespace and name.
     pub plans: Vec<Plan>,
+    /// What classes of planned Clusters offer, and no Cluster may use here.
+    pub warnings: Vec<Finding>,
     /// What is wrong. A Cluster with something wrong in it, in its class or its templates has no plan.
     pub findings: Vec<Finding>,
 }
@@ -52,8 +54,8 @@ pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
     let before = old.plans(validate(&old.estate, None), |_| Basis::Nothing);
     if !before.findings.is_empty() {
         return Ok(Planned {
-            plans: Vec::new(),
             findings: before.findings,
+            ..Planned::default()
         });
     }
     variables::keep(&mut new.estate, &old.estate, &before.plans);
@@ -173,7 +175,11 @@ impl<'a> Gathered<'a> {
                 plans.push(made);
             }
         }
-        Planned { plans, findings }
+        Planned {
+            warnings: blueprints.values().filter_map(|one| unused(one.class)).collect(),
+            plans,
+            findings,
+        }
     }
 
     fn planned(
@@ -218,6 +224,20 @@ impl<'a> Gathered<'a> {
             None => Plan::default(),
         }
     }
+}
+
+/// Says that a class offers machine pools.
+fn unused(class: &Class) -> Option<Finding> {
+    let object = format!("ClusterClass {}/{}", class.namespace, class.name);
+    class.offers_machine_pools.then(|| Finding {
+        origin: class.origin.clone(),
+        object,
+        field: "spec.workers.machinePools".to_owned(),
+        rule: "machine-pools",
+        message:
+            "machine pools are not supported: a Cluster that uses one is refused, the others are planned"
+                .to_owned(),
+    })
 }
 
 /// The plan of a cluster that goes, from the one that made it.

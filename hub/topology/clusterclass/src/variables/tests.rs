@@ -126,7 +126,10 @@ fn fields_of_schemas_that_nobody_reads_are_kept_below_the_outermost() {
     let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
         "items": {"type": "object", "nullable": true, "properties": {"name": {"type": "string", "title": "Name"}}}});
     assert_eq!(
-        defined("a", json!({"type": "object", "properties": {"list": list.clone()}})),
+        defined(
+            "a",
+            json!({"type": "object", "properties": {"list": list.clone()}})
+        ),
         []
     );
     assert_eq!(
@@ -149,10 +152,7 @@ fn what_is_left_out_of_schemas_is_refused() {
     let at = |name: &str| format!("v[0].s.properties{name}");
     assert_eq!(
         told,
-        [
-            (at("[f].format"), "left-out"),
-            (at("[r].$ref"), "left-out"),
-        ]
+        [(at("[f].format"), "left-out"), (at("[r].$ref"), "left-out"),]
     );
 }
 

@@ -277,3 +277,30 @@ fn a_template_without_content_is_planned_if_a_patch_adds_it() {
     assert_eq!(cloud["spec"], serde_json::json!({"a": 2}));
     assert_eq!(shown(&patched("false")), ["Cluster default/a template-empty"]);
 }
+
+#[test]
+fn a_class_that_offers_machine_pools_is_planned_for_clusters_that_use_none() {
+    let pools = "\n  workers:\n    machinePools:\n    - {class: p, template: {bootstrap: {ref: {apiVersion: b.x/v1, kind: BootTemplate, \
+                 name: t}}, infrastructure: {ref: {apiVersion: i.x/v1, kind: PoolTemplate, name: t}}}}\n  patches:\n  - name: \
+                 pools\n    definitions:\n    - selector: {apiVersion: i.x/v1, kind: PoolTemplate, matchResources: \
+                 {machinePoolClass: {names: [p]}}}\n      jsonPatches: [{op: add, path: /spec/template/spec/b, value: 1}]\n---\n\
+                 apiVersion: i.x/v1";
+    let class = CLASS.replacen("\n---\napiVersion: i.x/v1", pools, 1);
+    let using = cluster("b", "v1.30.0").replace(
+        "controlPlane: {}",
+        "controlPlane: {}, workers: {machinePools: [{class: p, name: q}]}",
+    );
+    let planned = plans(&files(&[&class, &cluster("a", "v1.30.0"), &using]), None).expect("files");
+    assert_eq!(
+        shown(&planned),
+        ["a v1.30.0 create,create,update", "Cluster default/b left-out"]
+    );
+    let warned: Vec<&str> = planned.warnings.iter().map(|one| one.field.as_str()).collect();
+    assert_eq!(warned, ["spec.workers.machinePools"]);
+    assert!(
+        plans(&files(&[CLASS, &cluster("a", "v1.30.0")]), None)
+            .expect("files")
+            .warnings
+            .is_empty()
+    );
+}
