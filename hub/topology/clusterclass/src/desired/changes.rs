@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The annotation of a Cluster with the version that an upgrade has come to.
-const UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
+pub(super) const UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
 
 /// A place in a cluster, and what is known of what is there.
 #[derive(Debug, Clone, Copy)]

@@ -8,13 +8,18 @@ use serde_json::{Value, json};
 use super::{
     blueprint::Blueprint,
     change::{Defaulted, Difference, Plan},
+    changes::UPGRADE_STEP,
     named::Named,
     objects::text,
+    parts::said_by,
     upgrade::Step,
 };
 use crate::{
-    model::{self, Estate, Topology, Variable},
-    patch::cluster::{self, Cluster},
+    model::{self, Estate, Metadata, Topology, Variable},
+    patch::{
+        cluster::{self, Cluster, metadata},
+        owned,
+    },
 };
 
 /// The variables of a cluster, in which what the class has defaults for is filled in.
@@ -30,9 +35,19 @@ pub(super) fn told(
     step: &Step,
 ) -> Result<Cluster, String> {
     let mut filled = cluster.clone();
+    // As the Cluster will be: a plan of what was just made has to come to the same.
+    filled.metadata.labels.extend(owned::labels(&cluster.name));
+    filled
+        .metadata
+        .annotations
+        .retain(|name, step| name != UPGRADE_STEP || !step.is_empty());
     filled.topology = Some(defaulted(blueprint, topology));
     let mut told = cluster::read(&filled, blueprint.class)?;
-    let mut plane = json!({"name": named.control_plane, "version": step.plane.version});
+    let mut plane = json!({
+        "name": named.control_plane,
+        "version": step.plane.version,
+        "metadata": of_control_plane(blueprint, cluster, topology),
+    });
     if let Some(machines) = &named.machines {
         plane["machineTemplate"] = json!({"infrastructureRef": {"name": machines}});
     }
@@ -49,6 +64,18 @@ pub(super) fn told(
         }
     }
     Ok(told)
+}
+
+/// Labels and annotations that the control plane will have: those of its template below those of class and topology.
+fn of_control_plane(blueprint: &Blueprint<'_>, cluster: &model::Cluster, topology: &Topology) -> Value {
+    let class = &blueprint.class.control_plane;
+    let template = blueprint.template(&class.template);
+    let mut all = template.map_or_else(Metadata::default, |one| said_by(one, "/spec/template/metadata"));
+    let said = owned::of_control_plane(cluster, &class.metadata, &topology.control_plane.metadata);
+    all.labels.extend(said.labels);
+    all.annotations.extend(said.annotations);
+    all.annotations.extend(owned::cloned_from(&class.template));
+    metadata(all)
 }
 
 fn defaulted(blueprint: &Blueprint<'_>, topology: &Topology) -> Topology {

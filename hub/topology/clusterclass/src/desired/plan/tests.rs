@@ -344,6 +344,46 @@ fn what_is_as_it_should_be_is_kept() {
 }
 
 #[test]
+fn a_plan_of_what_was_just_made_changes_nothing_for_every_builtin() {
+    let all = |selector: &str| {
+        format!(
+            "    - selector: {{{selector}}}\n      \
+             jsonPatches: [{{op: add, path: /spec/template/spec/all, valueFrom: {{variable: builtin}}}}]\n"
+        )
+    };
+    let class = format!(
+        "{CLASS}  - name: all\n    definitions:\n{}{}{}{}",
+        all(
+            "apiVersion: infra.x/v1beta2, kind: CloudTemplate, matchResources: {infrastructureCluster: true}"
+        ),
+        all("apiVersion: cp.x/v1beta2, kind: PlaneTemplate, matchResources: {controlPlane: true}"),
+        all(
+            "apiVersion: infra.x/v1beta2, kind: MachineTemplate, matchResources: {controlPlane: true, machineDeploymentClass: {names: [linux]}}"
+        ),
+        all(
+            "apiVersion: boot.x/v1beta2, kind: BootTemplate, matchResources: {machineDeploymentClass: {names: [linux]}}"
+        ),
+    );
+    let templates = TEMPLATES.replace(
+        "spec: {template: {spec: {machineTemplate",
+        "spec: {template: {metadata: {labels: {of: plane}, annotations: {by: template}}, spec: {machineTemplate",
+    );
+    assert_ne!(templates, TEMPLATES);
+    let first = only(&[&class, &templates, CLUSTER], None);
+    let plane = &object(&first, "control-plane")["spec"]["all"]["controlPlane"]["metadata"];
+    assert_eq!(
+        plane["labels"],
+        object(&first, "control-plane")["metadata"]["labels"]
+    );
+    assert_eq!(
+        plane["annotations"],
+        object(&first, "control-plane")["metadata"]["annotations"]
+    );
+    let again = only(&[&class, &templates, &made(&first)], None);
+    assert_eq!(places(&again), Vec::<String>::new());
+}
+
+#[test]
 fn a_template_whose_content_changes_gives_its_place_to_another() {
     let there = made(&only(&[CLASS, TEMPLATES, CLUSTER], None));
     let larger = TEMPLATES.replace("size: 1", "size: 2");
