@@ -25,7 +25,7 @@ use super::{
     live,
     model::{Estate, Finding},
     own::hand_over::{self, HandOverArgs},
-    patch::offline,
+    patch::{document, offline},
     template::{cases, render},
     validation::validate,
 };
@@ -344,12 +344,11 @@ fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
 }
 
 fn read_estate(files: &[PathBuf]) -> anyhow::Result<Estate> {
+    let files = contents(files)?;
     let mut estate = Estate::default();
-    for file in files {
-        let shown = file.display().to_string();
-        let text = String::from_utf8(read(file)?)
-            .with_context(|| format!("{shown} is no text in UTF-8: give YAML or JSON"))?;
-        estate.add(&shown, &text);
+    // The YAML of plans, which is that of kubectl.
+    for (file, object) in document::objects(&files).map_err(anyhow::Error::msg)? {
+        estate.add_sent(file, &object);
     }
     Ok(estate)
 }

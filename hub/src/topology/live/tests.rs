@@ -120,6 +120,7 @@ fn answer(asked: &Asked) -> (u16, Value) {
 }
 
 async fn client_of(server: &ScriptedServer) -> (Client, tempfile::TempDir) {
+    let _ = shared::tls::install_crypto_provider();
     let directory = tempfile::tempdir().expect("a directory");
     let file: PathBuf = directory.path().join("kubeconfig");
     std::fs::write(&file, server.kubeconfig()).expect("written");

@@ -302,23 +302,17 @@ impl Server for ApiServer {
 
 #[cfg(test)]
 mod tests {
-    use kube::core::response::{StatusCause, StatusDetails};
-
     use super::*;
 
     fn status(code: u16, reason: &str, causes: &[(&str, &str)]) -> Status {
-        let causes = causes.iter().map(|(field, message)| StatusCause {
-            reason: "FieldValueInvalid".to_owned(),
-            message: (*message).to_owned(),
-            field: (*field).to_owned(),
+        let causes = causes.iter().map(
+            |(field, message)| json!({"reason": "FieldValueInvalid", "field": field, "message": message}),
+        );
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "HostTemplate is immutable",
+            "reason": reason, "code": code, "details": {"causes": causes.collect::<Vec<_>>()},
         });
-        let details = StatusDetails {
-            causes: causes.collect(),
-            ..StatusDetails::default()
-        };
-        Status::failure("HostTemplate is immutable", reason)
-            .with_code(code)
-            .with_details(details)
+        serde_json::from_value(status).expect("a status")
     }
 
     #[test]

@@ -26,9 +26,9 @@ use super::{
 };
 
 /// The Lease's name.
-pub const NAME: &str = "tributary-topology";
+pub(super) const NAME: &str = "tributary-topology";
 /// Its namespace.
-pub const NAMESPACE: &str = "default";
+pub(super) const NAMESPACE: &str = "default";
 
 const _: () = assert!(
     RENEW_DEADLINE.as_secs() + RENEW_PERIOD.as_secs() + RENEW_WAIT.as_secs() + REQUEST_TIMEOUT.as_secs()
@@ -37,7 +37,7 @@ const _: () = assert!(
 );
 
 /// The Lease in the eyes of one process.
-pub struct WriterLease {
+pub(super) struct WriterLease {
     api: Api<Lease>,
     candidate: Candidate,
     clock: Monotonic,
@@ -45,7 +45,7 @@ pub struct WriterLease {
 
 impl WriterLease {
     /// For a hub of this name, which is its own at every start.
-    pub fn new(client: Client, holder: String, clock: Monotonic) -> Self {
+    pub(super) fn new(client: Client, holder: String, clock: Monotonic) -> Self {
         Self {
             api: Api::namespaced(client, NAMESPACE),
             candidate: Candidate::new(holder),
@@ -58,7 +58,7 @@ impl WriterLease {
     /// # Errors
     ///
     /// It cannot be read or written.
-    pub async fn turn(&mut self) -> anyhow::Result<Option<String>> {
+    pub(super) async fn turn(&mut self) -> anyhow::Result<Option<String>> {
         let asked = async {
             let found = self.api.get_opt(NAME).await?;
             let record = found.as_ref().map(record);
@@ -82,7 +82,7 @@ impl WriterLease {
     }
 
     /// Waits until the Lease is this process's. Returns false if the drain begins before.
-    pub async fn won(&mut self, drain: &CancellationToken, metrics: &OwnMetrics) -> bool {
+    pub(super) async fn won(&mut self, drain: &CancellationToken, metrics: &OwnMetrics) -> bool {
         let (mut waits_for, mut failing) = (None, false);
         let mut looks = interval(RENEW_PERIOD);
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -125,7 +125,7 @@ impl WriterLease {
     }
 
     /// Renews the Lease until `ended`; cancels `lost` once another process may have it.
-    pub async fn keep(&mut self, ended: &CancellationToken, lost: &CancellationToken) {
+    pub(super) async fn keep(&mut self, ended: &CancellationToken, lost: &CancellationToken) {
         let mut renewed = (self.clock)();
         let mut renewals = interval(RENEW_PERIOD);
         renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -155,7 +155,7 @@ impl WriterLease {
     }
 
     /// Gives the Lease back, so that the next start need not wait. Only for one that writes nothing any more.
-    pub async fn release(self) {
+    pub(super) async fn release(self) {
         let released = async {
             let found = self.api.get_opt(NAME).await?;
             let Some(lease) = found.filter(|lease| record(lease).holder == self.candidate.holder()) else {

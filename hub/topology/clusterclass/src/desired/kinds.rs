@@ -92,10 +92,7 @@ spec:
         let plane = json!({"apiVersion": "c.x/v1beta1", "kind": "Plane", "name": "b"});
         assert_eq!(told(&cluster(cloud.clone(), plane.clone())), Vec::<String>::new());
         let other_kind = json!({"apiGroup": "i.x", "kind": "Sky", "name": "a"});
-        assert_eq!(
-            told(&cluster(other_kind, plane.clone())),
-            ["spec.infrastructureRef"]
-        );
+        assert_eq!(told(&cluster(other_kind, plane)), ["spec.infrastructureRef"]);
         let other_group = json!({"apiVersion": "d.x/v1", "kind": "Plane", "name": "b"});
         assert_eq!(told(&cluster(cloud, other_group)), ["spec.controlPlaneRef"]);
         assert_eq!(

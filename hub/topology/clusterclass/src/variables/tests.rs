@@ -126,10 +126,7 @@ fn fields_of_schemas_that_nobody_reads_are_kept_below_the_outermost() {
     let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
         "items": {"type": "object", "nullable": true, "properties": {"name": {"type": "string", "title": "Name"}}}});
     assert_eq!(
-        defined(
-            "a",
-            json!({"type": "object", "properties": {"list": list.clone()}})
-        ),
+        defined("a", json!({"type": "object", "properties": {"list": list}})),
         []
     );
     assert_eq!(
@@ -423,4 +420,20 @@ fn a_large_schema_is_told_once() {
         told[0],
         ("v[0].s.allOf[50].pattern".to_owned(), "variable-schema")
     );
+}
+
+#[test]
+fn constants_keep_the_rules_of_their_variable() {
+    let with = |name: &str, value: Value| {
+        let mut schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self < 3"}]});
+        schema[name] = value;
+        defined("a", schema)
+    };
+    let told = |place: &str| vec![(format!("v[0].s.{place}"), "variable-constant")];
+    assert_eq!(with("default", json!(5)), told("default"));
+    assert_eq!(with("example", json!(5)), told("example"));
+    assert_eq!(with("enum", json!([1, 5])), told("enum[1]"));
+    for name in ["default", "example"] {
+        assert_eq!(with(name, json!(2)), []);
+    }
 }

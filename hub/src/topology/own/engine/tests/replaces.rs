@@ -355,8 +355,12 @@ async fn whatever_happens_nothing_is_rotated_without_a_change_that_the_server_co
                 4 => play.server.world().trims = next(&mut random, 2) == 0,
                 5 => play.restart(None),
                 6 => play.now += next(&mut random, RETRY_MILLIS_MAX),
-                7 => drop(play.server.provide()),
-                _ => drop(play.look().await),
+                7 => {
+                    play.server.provide();
+                }
+                _ => {
+                    play.look().await;
+                }
             }
             play.laws();
         }
