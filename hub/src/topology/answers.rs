@@ -50,7 +50,7 @@ impl TopologyAnswers {
             .map_err(unread)?;
         let explained = spawn_blocking(move || {
             let planned = plans_of_live(&objects);
-            of(&objects, &planned, &namespace, &name)
+            of(&objects.objects, &planned, &namespace, &name)
         });
         let explained = explained.await.map_err(|error| unread(error.into()))?;
         explained.ok_or(NotExplained::NoTopology)
@@ -148,7 +148,7 @@ mod tests {
     }
 
     fn explained(objects: &[Value], name: &str) -> Option<TopologyExplained> {
-        of(objects, &plans_of_live(objects), "default", name)
+        of(objects, &plans_of_live(&objects.to_vec().into()), "default", name)
     }
 
     #[test]

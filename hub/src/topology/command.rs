@@ -18,13 +18,14 @@ use super::{
     desired::{
         change::{Changes, Plan},
         explain::explained,
+        objects::Listed,
         offline::{plans, plans_of_server},
         table::{documents, table},
     },
     live,
     model::{Estate, Finding},
     own::hand_over::{self, HandOverArgs},
-    patch::offline,
+    patch::{document, offline},
     template::{cases, render},
     validation::validate,
 };
@@ -254,9 +255,9 @@ pub fn run(args: TopologyArgs) -> anyhow::Result<(String, Changes)> {
 }
 
 /// What a management cluster has.
-fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Vec<serde_json::Value>> {
+fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Listed> {
     install_crypto_provider()?;
-    let mut objects = Vec::new();
+    let mut objects = Listed::default();
     block_on(Threads::One, async {
         let client = live::client(kubeconfig, args.context.as_deref()).await?;
         objects = live::read(client, args.namespace.as_deref().as_slice()).await?;
@@ -276,6 +277,9 @@ fn run_plan(args: &PlanArgs, print: fn(&[Plan]) -> String) -> anyhow::Result<(St
         }
     };
     let planned = planned.map_err(anyhow::Error::msg)?;
+    for warning in &planned.warnings {
+        eprintln!("warning: {warning}");
+    }
     if !planned.findings.is_empty() {
         if !planned.plans.is_empty() {
             print!("{}", print(&planned.plans));
@@ -340,12 +344,11 @@ fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
 }
 
 fn read_estate(files: &[PathBuf]) -> anyhow::Result<Estate> {
+    let files = contents(files)?;
     let mut estate = Estate::default();
-    for file in files {
-        let shown = file.display().to_string();
-        let text = String::from_utf8(read(file)?)
-            .with_context(|| format!("{shown} is no text in UTF-8: give YAML or JSON"))?;
-        estate.add(&shown, &text);
+    // The YAML of plans, which is that of kubectl.
+    for (file, object) in document::objects(&files).map_err(anyhow::Error::msg)? {
+        estate.add_sent(file, &object);
     }
     Ok(estate)
 }

@@ -19,6 +19,8 @@ use shared::{
     api_client::{self, ApiMetrics, api_client},
 };
 
+use super::desired::objects::{Listed, Unread};
+
 /// What is read of it, and whether it must be there.
 const KINDS: [(&str, bool); 5] = [
     ("ClusterClass", true),
@@ -36,7 +38,7 @@ const MAX_OBJECTS: usize = 100_000;
 const KINDS_OF_MACHINES: [(&str, bool); 1] = [("MachineSet", false)];
 
 /// Reads what topologies are made of, in these namespaces, or in all if there are none.
-pub(super) async fn read(client: Client, namespaces: &[&str]) -> anyhow::Result<Vec<Value>> {
+pub(super) async fn read(client: Client, namespaces: &[&str]) -> anyhow::Result<Listed> {
     read_kinds(client, namespaces, &KINDS).await
 }
 
@@ -52,7 +54,7 @@ pub(super) async fn cluster(client: &Client, namespace: &str, name: &str) -> any
 }
 
 /// Reads that of all namespaces, and all that may still refer to its templates.
-pub(super) async fn read_for_writing(client: Client) -> anyhow::Result<Vec<Value>> {
+pub(super) async fn read_for_writing(client: Client) -> anyhow::Result<Listed> {
     let kinds: Vec<_> = KINDS.into_iter().chain(KINDS_OF_MACHINES).collect();
     read_kinds(client, &[], &kinds).await
 }
@@ -66,15 +68,12 @@ async fn cluster_api(client: &Client) -> anyhow::Result<discovery::ApiGroup> {
     })
 }
 
-async fn read_kinds(
-    client: Client,
-    namespaces: &[&str],
-    kinds: &[(&str, bool)],
-) -> anyhow::Result<Vec<Value>> {
+async fn read_kinds(client: Client, namespaces: &[&str], kinds: &[(&str, bool)]) -> anyhow::Result<Listed> {
     let mut reader = Reader {
         client,
         namespaces,
         objects: Vec::new(),
+        unread: Unread::new(),
     };
     let group = cluster_api(&reader.client).await?;
     for (kind, needed) in kinds.iter().copied() {
@@ -92,10 +91,13 @@ async fn read_kinds(
         named(&class["spec"], &mut kinds);
     }
     for (api_version, kind) in &kinds {
-        reader.list(&reader.resource(api_version, kind).await?).await?;
+        reader.list_named(api_version, kind).await?;
     }
     reader.of_clusters(&kinds).await?;
-    Ok(reader.objects)
+    Ok(Listed {
+        objects: reader.objects,
+        unread: reader.unread,
+    })
 }
 
 /// A client for the API server of a kubeconfig; of its contexts the current one unless another is named.
@@ -131,6 +133,7 @@ struct Reader<'a> {
     client: Client,
     namespaces: &'a [&'a str],
     objects: Vec<Value>,
+    unread: Unread,
 }
 
 impl Reader<'_> {
@@ -154,8 +157,9 @@ impl Reader<'_> {
             }
         }
         for (api_version, kind) in kinds {
-            let resource = self.resource(&api_version, &kind).await?;
-            self.list(&resource).await?;
+            let Some(resource) = self.list_named(&api_version, &kind).await? else {
+                continue;
+            };
             let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
             let name = format!("{}.{}", resource.plural, resource.group);
             // Who may not read definitions is told of the contract by the version's name.
@@ -176,6 +180,32 @@ impl Reader<'_> {
             format!("the cluster serves no {kind} of {api_version}, which a ClusterClass names: install its provider")
         })?;
         Ok(resource)
+    }
+
+    /// Adds all objects of a kind that a class names, or notes why there are none: whoever writes one class has no say in
+    /// the others.
+    ///
+    /// # Errors
+    ///
+    /// There are more objects than may be.
+    async fn list_named(&mut self, api_version: &str, kind: &str) -> anyhow::Result<Option<ApiResource>> {
+        let before = self.objects.len();
+        let listed = async {
+            let resource = self.resource(api_version, kind).await?;
+            self.list(&resource).await?;
+            anyhow::Ok(resource)
+        };
+        match listed.await {
+            Ok(resource) => Ok(Some(resource)),
+            Err(error) if self.objects.len() > MAX_OBJECTS => Err(error),
+            Err(error) => {
+                // A part of them would be taken for all.
+                self.objects.truncate(before);
+                let key = (api_version.to_owned(), kind.to_owned());
+                self.unread.insert(key, format!("{error:#}"));
+                Ok(None)
+            }
+        }
     }
 
     /// Adds all objects of a kind.
@@ -214,3 +244,6 @@ impl Reader<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -70,7 +70,11 @@ pub(crate) fn topology_rights(values: &[&str]) -> anyhow::Result<Vec<DynamicObje
         let object = Option::<DynamicObject>::deserialize(document)?;
         rights.extend(object.filter(|object| deploy::name(object) == "tributary-hub-topology"));
     }
-    ensure!(rights.len() == 2, "a role and its binding, not {}", rights.len());
+    let pairs = rights.len();
+    ensure!(
+        matches!(pairs, 2 | 4),
+        "a role with its binding for everywhere, and perhaps one for a namespace, not {pairs} objects"
+    );
     Ok(rights)
 }
 

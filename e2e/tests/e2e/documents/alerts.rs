@@ -28,7 +28,7 @@ const DASHBOARDS: [&str; 2] = [
     "deploy/charts/agent/files/dashboard.json",
 ];
 /// What programs serve from the first time that it happens on, or if they are told to do what it is about.
-const FROM_THE_FIRST_TIME_ON: [&str; 8] = [
+const FROM_THE_FIRST_TIME_ON: [&str; 9] = [
     "tributary_hub_clusterset_serving",
     "tributary_hub_join_certificate_expires_in_seconds",
     "tributary_hub_profiles_failing",
@@ -36,6 +36,7 @@ const FROM_THE_FIRST_TIME_ON: [&str; 8] = [
     "tributary_hub_topology_own_clusters",
     "tributary_hub_topology_own_failing",
     "tributary_hub_topology_own_fell_back",
+    "tributary_hub_topology_own_refused",
     "tributary_hub_topology_webhook_certificate_expires_in_seconds",
 ];
 /// What stands for the address of the runbook until a chart is rendered.

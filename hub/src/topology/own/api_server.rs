@@ -8,7 +8,7 @@ use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::
 use kube::{
     Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, Preconditions},
-    core::GroupVersionKind,
+    core::{GroupVersionKind, Status, response::reason},
     discovery,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
@@ -17,18 +17,23 @@ use shared::api::names::CLUSTER_API_GROUP;
 use tokio::time::timeout;
 
 use super::{
+    rules::dry::says_immutable,
     rules::event::ObjectName,
     rules::rival::{Provider, Signs, UPSTREAM_LEASE, UpstreamLease},
     rules::told::{Reference, Told},
     server::{Failed, Server},
 };
 use crate::topology::{
-    desired::{compare::MANAGER, objects::text},
+    desired::{
+        change::Defaulted,
+        compare::MANAGER,
+        objects::{Listed, text},
+    },
     live,
 };
 
 /// Longest time for one request.
-const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
+pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest time for an Event, of which nothing depends.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Who says the Events.
@@ -66,9 +71,7 @@ impl ApiServer {
         kind: &str,
     ) -> anyhow::Result<Api<DynamicObject>> {
         let api = self.api(namespace, api_version, kind).await;
-        api.map_err(|failed| match failed {
-            Failed::Refused(why) | Failed::Unknown(why) => anyhow::Error::msg(why),
-        })
+        api.map_err(|failed| anyhow::Error::msg(failed.why()))
     }
 
     async fn api(
@@ -144,19 +147,28 @@ async fn within<T>(asked: impl Future<Output = kube::Result<T>>) -> Result<T, Fa
 
 /// A server that is asked too much or does not know now may take it later. One that cannot read what is written says that as
 /// an error of its own, and will again.
-fn of_status(status: &kube::core::Status) -> Failed {
+fn of_status(status: &Status) -> Failed {
     let said = format!("{} (HTTP {})", status.message, status.code);
     match status.code {
         409 | 429 | 502..=504 => Failed::Unknown(said),
         403 => Failed::Refused(format!(
             "{said}: give the hub its rights, --set topology=own and topologyProviders of its chart"
         )),
+        422 if is_immutable(status) => Failed::Immutable(said),
         _ => Failed::Refused(said),
     }
 }
 
+/// Returns true if a server refuses a change because a field may not change. It names the field among the causes; a word in
+/// the message alone proves nothing.
+fn is_immutable(status: &Status) -> bool {
+    let causes = status.details.iter().flat_map(|details| &details.causes);
+    let mut causes = causes.map(|cause| (cause.field.as_str(), cause.message.as_str()));
+    status.reason == reason::INVALID && causes.any(|(field, message)| says_immutable(field, message))
+}
+
 impl Server for ApiServer {
-    async fn read(&self) -> anyhow::Result<Vec<Value>> {
+    async fn read(&self) -> anyhow::Result<Listed> {
         live::read_for_writing(self.client.clone()).await
     }
 
@@ -229,6 +241,32 @@ impl Server for ApiServer {
         within(deleted).await
     }
 
+    async fn set_defaults(
+        &self,
+        namespace: &str,
+        cluster: &str,
+        version: &str,
+        defaults: &[Defaulted],
+    ) -> Result<(), Failed> {
+        let api_version = crate::topology::desired::current::CORE;
+        let api = self.api(namespace, api_version, "Cluster").await?;
+        // A Cluster that was changed meanwhile answers with a conflict.
+        let mut edits = vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version})];
+        edits.extend(
+            defaults
+                .iter()
+                .map(|one| json!({"op": "add", "path": one.pointer, "value": one.values})),
+        );
+        let edits = serde_json::from_value(Value::Array(edits));
+        let edits: Patch<DynamicObject> =
+            Patch::Json(edits.map_err(|error| Failed::Refused(error.to_string()))?);
+        let parameters = PatchParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PatchParams::default()
+        };
+        within(api.patch(cluster, &parameters, &edits)).await.map(drop)
+    }
+
     async fn say(&self, namespace: &str, cluster: &str, condition: &Value) -> Result<(), Failed> {
         let api_version = crate::topology::desired::current::CORE;
         let api = self.api(namespace, api_version, "Cluster").await?;
@@ -258,6 +296,68 @@ impl Server for ApiServer {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, note = told.note, "an Event is not written"),
             Err(_) => tracing::debug!(note = told.note, "an Event is not written in time"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(code: u16, reason: &str, causes: &[(&str, &str)]) -> Status {
+        let causes = causes.iter().map(
+            |(field, message)| json!({"reason": "FieldValueInvalid", "field": field, "message": message}),
+        );
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "status": "Failure", "message": "HostTemplate is immutable",
+            "reason": reason, "code": code, "details": {"causes": causes.collect::<Vec<_>>()},
+        });
+        serde_json::from_value(status).expect("a status")
+    }
+
+    #[test]
+    fn only_a_cause_proves_that_a_field_may_not_change() {
+        let is = |status: &Status| matches!(of_status(status), Failed::Immutable(_));
+        let proofs = [
+            (
+                "spec.template.spec",
+                "Invalid value: {}: DockerMachineTemplate spec.template.spec field is immutable. Please create a new resource instead.",
+            ),
+            (
+                "spec.template.spec",
+                "Forbidden: VSphereMachineTemplate spec.template.spec field is immutable. Please create a new resource instead.",
+            ),
+            ("spec", "Invalid value: {}: AWSMachineTemplate.Spec is immutable"),
+            (
+                "spec.template.spec.image",
+                "Invalid value: \"string\": Value is immutable",
+            ),
+            (
+                "spec.template",
+                "Invalid value: \"object\": failed rule: self == oldSelf",
+            ),
+        ];
+        for proof in proofs {
+            assert!(is(&status(422, "Invalid", &[proof])), "{proof:?}");
+            for code in [400, 403, 409, 500, 503] {
+                assert!(!is(&status(code, "Invalid", &[proof])), "{code} {proof:?}");
+            }
+            assert!(!is(&status(422, "Forbidden", &[proof])), "{proof:?}");
+        }
+        assert!(
+            !is(&status(422, "Invalid", &[])),
+            "the message alone proves nothing"
+        );
+        let others = [
+            ("spec.template.spec.size", "Invalid value: 9: must be at most 4"),
+            ("metadata.name", "Invalid value: \"a\": field is immutable"),
+            (
+                "spec.template.spec.size",
+                "Invalid value: \"integer\": failed rule: self <= 4",
+            ),
+        ];
+        for other in others {
+            assert!(!is(&status(422, "Invalid", &[other])), "{other:?}");
         }
     }
 }

@@ -1,9 +1,12 @@
 //! Owns: one look at all Clusters: what is planned is recorded, then written, Cluster by Cluster.
 //! Never: writes what was not recorded before, or while another controller keeps topologies.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use shared::model::UnixMillis;
+use shared::{
+    model::UnixMillis,
+    process::{host_name, random},
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -12,19 +15,16 @@ use super::{
     requests,
     rules::{
         condition::{Came, condition},
-        dry::unrotate,
-        event::{ClusterName, Event, ObjectName},
+        event::{ClusterName, Event},
         ledger::About,
         rival::rival,
         seen::{SeenCluster, clusters},
-        steps::{Step, lost, steps, sweep},
-        told::told,
         waves::{Turn, Waves, turns},
     },
-    server::{Failed, Server},
+    server::Server,
 };
 use crate::topology::desired::{
-    change::{Action, Plan},
+    change::Plan,
     objects::Objects,
     offline::{Planned, plans_of_live},
 };
@@ -45,6 +45,8 @@ pub struct Engine<S> {
     fell_back: Option<String>,
     /// Once it is cancelled, no further Cluster is begun.
     ending: CancellationToken,
+    /// Once it is cancelled, no further request is begun: another process may write now.
+    lost: CancellationToken,
 }
 
 /// When a Cluster that failed is tried again.
@@ -124,6 +126,7 @@ impl<S: Server> Engine<S> {
             retries: BTreeMap::new(),
             fell_back: None,
             ending: CancellationToken::new(),
+            lost: CancellationToken::new(),
         }
     }
 
@@ -131,6 +134,28 @@ impl<S: Server> Engine<S> {
     pub fn ending_with(mut self, ending: CancellationToken) -> Self {
         self.ending = ending;
         self
+    }
+
+    /// Begins no further request once this is cancelled.
+    pub fn write_until(&mut self, lost: CancellationToken) {
+        self.lost = lost;
+    }
+
+    /// What this hub is called by the Lease of who keeps topologies: the same at every start with its log.
+    ///
+    /// # Errors
+    ///
+    /// Nothing can be recorded.
+    pub async fn holder(&mut self, now: UnixMillis) -> anyhow::Result<String> {
+        if let Some(holder) = self.journal.ledger().holder() {
+            return Ok(holder.to_owned());
+        }
+        let holder = format!("{}_{:032x}", host_name(), random::<u128>());
+        let named = Event::Named {
+            holder: holder.clone(),
+        };
+        self.record(named, now).await?;
+        Ok(holder)
     }
 
     /// What was recorded.
@@ -147,20 +172,20 @@ impl<S: Server> Engine<S> {
         if let Some(why) = &self.fell_back {
             return Ok(Looked::FellBack(why.clone()));
         }
-        let objects = self.server.read().await.map_err(LookError::Unread)?;
+        let listed = self.server.read().await.map_err(LookError::Unread)?;
         let signs = self.server.signs().await.map_err(LookError::Unread)?;
-        if let Some(why) = rival(&signs, &objects, now) {
+        if let Some(why) = rival(&signs, &listed.objects, now) {
             self.fell_back = Some(why.clone());
             self.record(Event::FellBack { why: why.clone() }, now).await?;
             return Ok(Looked::FellBack(why));
         }
         // Planning takes seconds for a thousand Clusters.
         let planning = tokio::task::spawn_blocking(move || {
-            let planned = plans_of_live(&objects);
-            (objects, planned)
+            let planned = plans_of_live(&listed);
+            (listed, planned)
         });
-        let (objects, planned) = planning.await.map_err(|error| LookError::Unread(error.into()))?;
-        let all = Objects::of(&objects);
+        let (listed, planned) = planning.await.map_err(|error| LookError::Unread(error.into()))?;
+        let all = Objects::of(&listed.objects);
         let seen = clusters(&all);
         self.forget(&seen, now).await?;
         let count = self.all(&seen, &all, planned, now).await?;
@@ -205,6 +230,7 @@ impl<S: Server> Engine<S> {
             .collect();
         let mut plans = BTreeMap::new();
         let mut failed = BTreeMap::new();
+        let mut waiting = BTreeSet::new();
         for mut plan in planned.plans {
             let name = ClusterName {
                 namespace: plan.namespace.clone(),
@@ -219,12 +245,12 @@ impl<S: Server> Engine<S> {
                 objects,
                 now,
             };
-            let due = self.retries.get(&name).is_none_or(|retry| retry.at <= now.0);
-            match if due {
-                self.refine(looking, &mut plan).await
-            } else {
-                Ok(())
-            } {
+            if self.retries.get(&name).is_some_and(|retry| retry.at > now.0) {
+                // Nobody asked the server about this plan, and the condition still says what failed.
+                waiting.insert(name);
+                continue;
+            }
+            match self.refine(looking, &mut plan).await {
                 Ok(()) => drop(plans.insert(name, plan)),
                 Err(why) => drop(failed.insert(name, why)),
             }
@@ -233,7 +259,7 @@ impl<S: Server> Engine<S> {
         let turns = turns(self.journal.ledger(), seen, &borrowed, self.waves, now);
         let mut count = Count::default();
         for (name, cluster) in seen {
-            if self.ending.is_cancelled() {
+            if self.ending.is_cancelled() || self.lost.is_cancelled() {
                 break;
             }
             let looking = Looking {
@@ -242,6 +268,10 @@ impl<S: Server> Engine<S> {
                 objects,
                 now,
             };
+            if waiting.contains(name) {
+                count.failing += 1;
+                continue;
+            }
             if let Some(why) = failed.remove(name) {
                 self.failed(looking, &why, &mut count).await;
                 continue;
@@ -292,6 +322,9 @@ impl<S: Server> Engine<S> {
         count: &mut Count,
     ) -> Result<(), LookError> {
         let (name, now) = (looking.name, looking.now);
+        if !plan.defaults.is_empty() {
+            return self.give_defaults(looking, plan, count).await;
+        }
         let plane = plan.changes.iter().find(|change| change.place == "control-plane");
         let plane = plane
             .map_or("ControlPlane", |change| change.kind.as_str())
@@ -308,11 +341,6 @@ impl<S: Server> Engine<S> {
             }
             Turn::Go { begins } => *begins,
         };
-        if let Some(retry) = self.retries.get(name).filter(|retry| retry.at > now.0) {
-            tracing::trace!(%name, at = retry.at, "waits to be tried again");
-            count.failing += 1;
-            return Ok(());
-        }
         if begins {
             self.record(
                 Event::RolloutBegan {
@@ -367,144 +395,11 @@ impl<S: Server> Engine<S> {
             requests::say(&self.server, name, (cluster.document, &said), now).await;
         }
     }
-
-    /// Asks the server which changes change anything: rotations that are not needed are taken back, and so is what it would
-    /// answer with what is there.
-    async fn refine(&mut self, looking: Looking<'_, '_>, plan: &mut Plan) -> Result<(), String> {
-        for at in 0..plan.changes.len() {
-            let change = &plan.changes[at];
-            let Some(content) = &change.object else {
-                continue;
-            };
-            let known = self.journal.ledger().get(looking.name);
-            let object = ObjectName::of(content);
-            let is_known = known.is_some_and(|kept| kept.objects.get(&object) == Some(content));
-            let name = match (change.action, &change.before) {
-                (Action::Rotate, Some(before)) => before.clone(),
-                (Action::Update, _) if is_known => change.name.clone(),
-                _ => continue,
-            };
-            let there = looking
-                .objects
-                .get(&object.group, &object.kind, &plan.namespace, &name);
-            let Some(there) = there else {
-                continue;
-            };
-            let asked = self
-                .asked
-                .ask(&self.server, looking.name, (content, &name), there);
-            match asked.await {
-                Ok(changed) if change.action == Action::Rotate => {
-                    if !changed.content {
-                        unrotate(plan, at, changed.about);
-                    }
-                }
-                Ok(changed) => {
-                    if !changed.any() {
-                        plan.changes[at].action = Action::Keep;
-                        plan.changes[at].machines = 0;
-                    }
-                }
-                // A provider that lets nothing of a template change is told to make another one.
-                Err(Failed::Refused(_)) => {}
-                Err(Failed::Unknown(why)) => return Err(why),
-            }
-        }
-        Ok(())
-    }
-
-    /// Writes what is to be written, in order; ends at the first failure, since what follows refers to what is before.
-    async fn carry_out(&mut self, looking: Looking<'_, '_>, plan: &Plan) -> Result<Became, LookError> {
-        let requests = steps(plan, self.journal.ledger().get(looking.name), looking.objects);
-        let requests = if requests.is_empty() {
-            let Looking {
-                name,
-                cluster,
-                objects,
-                ..
-            } = looking;
-            sweep(plan, name, cluster.uid, objects)
-        } else {
-            requests
-        };
-        for step in &requests {
-            if let Err(why) = self.take(looking, step).await? {
-                return Ok(Became::Failed(why));
-            }
-        }
-        if !requests.is_empty() {
-            return Ok(Became::Working(requests.len()));
-        }
-        self.settle(looking, plan).await
-    }
-
-    async fn settle(&mut self, looking: Looking<'_, '_>, plan: &Plan) -> Result<Became, LookError> {
-        let (name, now) = (looking.name, looking.now);
-        if let Some(kept) = self.journal.ledger().get(name) {
-            for object in lost(plan, kept, looking.objects) {
-                let cluster = name.clone();
-                self.record(Event::Lost { cluster, object }, now).await?;
-            }
-        }
-        if plan.progress.goes_on || looking.cluster.moving.is_some() {
-            return Ok(Became::Working(0));
-        }
-        let (about, generation) = (self.about(name), looking.cluster.generation);
-        let is_news =
-            about.settled != Some(generation) || about.rolling_since.is_some() || about.held.is_some();
-        if is_news {
-            let cluster = name.clone();
-            self.record(Event::Settled { cluster, generation }, now).await?;
-        }
-        Ok(Became::Settled)
-    }
-
-    /// One request: recorded, made, and its end recorded. Why it failed, if it did.
-    async fn take(&mut self, looking: Looking<'_, '_>, step: &Step) -> Result<Result<(), String>, LookError> {
-        let (name, now) = (looking.name, looking.now);
-        let uid = match (&step.content, &step.uid) {
-            (Some(_), None) => match requests::is_free(&self.server, (name, looking.cluster.uid), step).await
-            {
-                Ok(uid) => uid,
-                Err(why) => return Ok(Err(why)),
-            },
-            (_, uid) => uid.clone(),
-        };
-        match self.record(step.intended(name, looking.cluster.uid), now).await {
-            Ok(()) => {}
-            Err(Unrecorded::TooLarge(bytes)) => {
-                return Ok(Err(format!("{}: {}", step.object, Unrecorded::TooLarge(bytes))));
-            }
-            Err(failed) => return Err(failed.into()),
-        }
-        tracing::info!(
-            cluster = %name, object = %step.object, place = %step.place, action = step.intent.word(), why = step.reasons.join("; "),
-            "a topology is kept"
-        );
-        let made = requests::make(&self.server, &name.namespace, step, uid).await;
-        let (cluster, object) = (name.clone(), step.object.clone());
-        match made {
-            Ok(()) => {
-                self.record(Event::Applied { cluster, object }, now).await?;
-                if let Some(told) = told(looking.cluster.document, step) {
-                    self.server.tell(&told).await;
-                }
-                Ok(Ok(()))
-            }
-            Err(Failed::Refused(why)) => {
-                let said = format!("{object}: {why}");
-                if self.about(name).refused.as_ref() != Some(&said) {
-                    tracing::warn!(cluster = %name, %said, "the API server refuses an object of a topology");
-                }
-                self.record(Event::Refused { cluster, object, why }, now).await?;
-                Ok(Err(said))
-            }
-            // It stays pending: the next look sees what became of it.
-            Err(Failed::Unknown(why)) => Ok(Err(format!("{object}: {why}"))),
-        }
-    }
 }
 
+mod carry_out;
+mod defaults;
+mod refine;
 #[cfg(test)]
 mod simulated;
 #[cfg(test)]

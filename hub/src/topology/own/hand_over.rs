@@ -33,7 +33,7 @@ use crate::{
         desired::{
             change::{Changes, Plan},
             compare::{MANAGER, UPSTREAM_MANAGER},
-            objects::{Objects, text},
+            objects::{Listed, Objects, text},
             offline::plans_of_live,
             table::table,
         },
@@ -124,7 +124,7 @@ pub async fn hand_over(
     let server = ApiServer::new(client);
     let objects = server.read().await?;
     if to == Keeper::Tributary
-        && let Some(why) = rival(&server.signs().await?, &objects, now)
+        && let Some(why) = rival(&server.signs().await?, &objects.objects, now)
     {
         bail!(
             "Cluster API's own controller is at work ({why}): switch its feature gate ClusterTopology off, and try again ten \
@@ -159,13 +159,13 @@ pub async fn hand_over(
 
 /// Objects of a Cluster with fields to be handed over, each with what it says of its managers then; an error if anything
 /// would be replaced.
-fn managed(objects: &[Value], name: &ClusterName, to: Keeper) -> anyhow::Result<Vec<(Value, Vec<Value>)>> {
-    let all = Objects::of(objects);
+fn managed(listed: &Listed, name: &ClusterName, to: Keeper) -> anyhow::Result<Vec<(Value, Vec<Value>)>> {
+    let all = Objects::of(&listed.objects);
     let seen = clusters(&all);
     let cluster = seen
         .get(name)
         .with_context(|| format!("there is no Cluster {name} with a topology: name another one"))?;
-    let planned = plans_of_live(objects);
+    let planned = plans_of_live(listed);
     let is = |plan: &&Plan| (&plan.namespace, &plan.name) == (&name.namespace, &name.name);
     let Some(plan) = planned.plans.iter().find(is) else {
         let findings: Vec<String> = planned.findings.iter().map(ToString::to_string).collect();

@@ -121,6 +121,8 @@ enum Replayed {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::{super::rules::event::ClusterName, *};
     use crate::log::{MemoryDisk, MemoryLog};
     use shared::model::{Clusterset, Epoch};
@@ -138,6 +140,7 @@ mod tests {
                 name: "c".to_owned(),
             },
             generation,
+            said: BTreeMap::new(),
         }
     }
 

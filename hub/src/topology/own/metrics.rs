@@ -15,6 +15,7 @@ pub struct OwnMetrics {
     writes: Counter,
     failing: Gauge,
     fell_back: Gauge,
+    refused: Gauge,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -47,6 +48,11 @@ impl OwnMetrics {
             "1 if another controller keeps topologies there, so that the hub writes nothing",
             metrics.fell_back.clone(),
         );
+        registry.register(
+            "topology_own_refused",
+            "1 while another hub holds the Lease default/tributary-topology there, so that this hub writes nothing",
+            metrics.refused.clone(),
+        );
         metrics
     }
 
@@ -68,6 +74,15 @@ impl OwnMetrics {
 
     pub(super) fn failed(&self) {
         self.failing.set(1);
+    }
+
+    pub(super) fn refused(&self, refused: bool) {
+        self.refused.set(refused.into());
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_refused(&self) -> bool {
+        self.refused.get() == 1
     }
 
     pub(super) fn fell_back(&self) {

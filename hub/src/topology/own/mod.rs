@@ -1,11 +1,11 @@
 //! Owns: keeping the topologies of Clusters, where no other controller does: what is planned is recorded in a log of its own,
 //! and then written.
-//! Never: writes beside another controller, writes what was not recorded, or replaces machines of more Clusters of a class
+//! Never: writes beside another controller or another hub, writes what was not recorded, or replaces machines of more Clusters of a class
 //! at once than it may.
 //!
 //! * `hand_over.rs`: Clusters that go to another controller, or come from it.
 //! * `rules`: what is decided, recorded and said; pure. `journal.rs`: the log of it.
-//! * `engine.rs`: one look at everything. `asked.rs`: dry runs that were made; `requests.rs`: all others. `server.rs`: what
+//! * `lease.rs`: which hub does it. `engine.rs`: one look at everything. `asked.rs`: dry runs that were made; `requests.rs`: all others. `server.rs`: what
 //!   is asked of an API server; `api_server.rs`: of a real one. `metrics.rs`: what is counted.
 
 mod api_server;
@@ -13,6 +13,7 @@ mod asked;
 pub mod engine;
 pub mod hand_over;
 pub mod journal;
+mod lease;
 mod metrics;
 mod requests;
 pub mod rules;
@@ -24,7 +25,7 @@ use anyhow::{Context, bail};
 use kube::Client;
 use shared::{
     model::{Clusterset, Epoch},
-    process::random,
+    process::{monotonic, random},
 };
 use tokio::{
     sync::Notify,
@@ -36,6 +37,7 @@ use tracing::{error, info, warn};
 use self::{
     engine::{Count, Engine, LookError, Looked},
     journal::Journal,
+    lease::WriterLease,
     rules::rival::rival,
     server::Server,
 };
@@ -62,10 +64,10 @@ pub const PATIENCE_MILLIS: u64 = 30 * 60 * 1_000;
 /// Another controller is there; how it is seen, and what to do.
 pub async fn refuse_rival(client: &Client, clock: Clock) -> anyhow::Result<()> {
     let server = ApiServer::new(client.clone());
-    let (Ok(signs), Ok(objects)) = (server.signs().await, server.read().await) else {
+    let (Ok(signs), Ok(listed)) = (server.signs().await, server.read().await) else {
         return Ok(());
     };
-    if let Some(why) = rival(&signs, &objects, clock.wall()) {
+    if let Some(why) = rival(&signs, &listed.objects, clock.wall()) {
         bail!(
             "--topology own: another controller keeps topologies here ({why}), and two would replace each other's machines \
              without end: use --topology observe or shadow, or switch its feature gate ClusterTopology off first"
@@ -92,6 +94,7 @@ pub struct OwnLog(Journal);
 /// Keeps the topologies of the hub's own Kubernetes cluster.
 pub struct Owner {
     engine: Engine<ApiServer>,
+    client: Client,
     edited: Arc<Notify>,
     clock: Clock,
     metrics: OwnMetrics,
@@ -112,6 +115,7 @@ impl Owner {
         drain: CancellationToken,
     ) -> Self {
         Self {
+            client: client.clone(),
             engine: Engine::new(ApiServer::new(client), log.0, waves).ending_with(drain.clone()),
             edited,
             clock,
@@ -128,6 +132,26 @@ impl Owner {
     ///
     /// Nothing can be recorded any more.
     pub async fn run(mut self) -> anyhow::Result<()> {
+        let holder = self.engine.holder(self.clock.wall()).await?;
+        let mut lease = WriterLease::new(self.client.clone(), holder, monotonic());
+        let drain = self.drain.clone();
+        while lease.won(&drain, &self.metrics).await {
+            let (ended, lost) = (CancellationToken::new(), CancellationToken::new());
+            self.engine.write_until(lost.clone());
+            let keeping = async {
+                let kept = self.keep(&lost).await;
+                ended.cancel();
+                kept
+            };
+            let (kept, ()) = tokio::join!(keeping, lease.keep(&ended, &lost));
+            kept?;
+        }
+        lease.release().await;
+        Ok(())
+    }
+
+    /// Looks again and again, until the drain begins or another hub may write.
+    async fn keep(&mut self, lost: &CancellationToken) -> anyhow::Result<()> {
         let drain = self.drain.clone();
         loop {
             // A drain ends it between two Clusters: what is begun of one is carried out and recorded.
@@ -139,7 +163,10 @@ impl Owner {
                          ClusterTopology off and restart the hub, or use --topology observe"
                     );
                     self.metrics.fell_back();
-                    drain.cancelled().await;
+                    tokio::select! {
+                        () = drain.cancelled() => {}
+                        () = lost.cancelled() => {}
+                    }
                     return Ok(());
                 }
                 Ok(Looked::Done(count)) => self.looked(count),
@@ -148,6 +175,7 @@ impl Owner {
             };
             tokio::select! {
                 () = drain.cancelled() => return Ok(()),
+                () = lost.cancelled() => return Ok(()),
                 () = sleep_until(next) => {}
                 () = self.edited.notified() => sleep_until(Instant::now() + DEBOUNCE).await,
             }

@@ -33,7 +33,7 @@ pub(super) async fn is_free<S: Server>(
             "{} is there, and does not belong to the Cluster: delete it, or have the class name it otherwise",
             step.object
         )),
-        Err(Failed::Refused(why) | Failed::Unknown(why)) => Err(format!("{}: {why}", step.object)),
+        Err(failed) => Err(format!("{}: {}", step.object, failed.why())),
     }
 }
 
@@ -69,9 +69,8 @@ pub(super) async fn say<S: Server>(
     let now = jiff::Timestamp::from_millisecond(i64::try_from(now.0).unwrap_or(0)).unwrap_or_default();
     let now = now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
     if let Some(condition) = news(document, said, &now)
-        && let Err(Failed::Refused(why) | Failed::Unknown(why)) =
-            server.say(&cluster.namespace, &cluster.name, &condition).await
+        && let Err(failed) = server.say(&cluster.namespace, &cluster.name, &condition).await
     {
-        tracing::debug!(%cluster, why, "the condition of a Cluster is not written");
+        tracing::debug!(%cluster, why = failed.why(), "the condition of a Cluster is not written");
     }
 }

@@ -4,20 +4,32 @@
 use serde_json::Value;
 
 use super::rules::{event::ObjectName, rival::Signs, told::Told};
+use crate::topology::desired::{change::Defaulted, objects::Listed};
 
 /// Why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Failed {
+    /// The server says that the object may not change in this way: nothing but another object can have the content.
+    Immutable(String),
     /// The server answered, and does not take it: asking again soon is of no use.
     Refused(String),
     /// Nothing is known of its fate.
     Unknown(String),
 }
 
+impl Failed {
+    /// The reason in words.
+    pub fn why(self) -> String {
+        match self {
+            Self::Immutable(why) | Self::Refused(why) | Self::Unknown(why) => why,
+        }
+    }
+}
+
 /// The API server that has the topologies.
 pub trait Server: Send + Sync {
-    /// All that topologies are made of.
-    fn read(&self) -> impl Future<Output = anyhow::Result<Vec<Value>>> + Send;
+    /// All that topologies are made of, and which of it could not be read.
+    fn read(&self) -> impl Future<Output = anyhow::Result<Listed>> + Send;
 
     /// What says that another controller keeps topologies.
     fn signs(&self) -> impl Future<Output = anyhow::Result<Signs>> + Send;
@@ -45,6 +57,15 @@ pub trait Server: Send + Sync {
         object: &ObjectName,
         api_version: &str,
         uid: &str,
+    ) -> impl Future<Output = Result<(), Failed>> + Send;
+
+    /// Writes variables into a Cluster of this version.
+    fn set_defaults(
+        &self,
+        namespace: &str,
+        cluster: &str,
+        version: &str,
+        defaults: &[Defaulted],
     ) -> impl Future<Output = Result<(), Failed>> + Send;
 
     /// Writes our condition of a Cluster.

@@ -142,7 +142,7 @@ mod tests {
             findings: findings.iter().map(|text| (*text).to_owned()).collect(),
             ..Differing::of(&Planned {
                 plans,
-                findings: Vec::new(),
+                ..Planned::default()
             })
         }
     }

@@ -3,7 +3,7 @@
 //! Never: takes what a real one would not.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -16,8 +16,9 @@ use super::super::{
 use crate::{
     log::{Faults, MemoryDisk},
     topology::desired::{
+        change::Defaulted,
         compare::MANAGER,
-        objects::{label, text},
+        objects::{Listed, Unread, label, text},
     },
 };
 
@@ -51,6 +52,18 @@ pub(super) struct Management {
     pub(super) disk: MemoryDisk,
     /// Whether texts are kept without the space around them: what is written is not what is read.
     pub(super) trims: bool,
+    /// Kinds that cannot be read.
+    pub(super) unread: Unread,
+    /// What every dry run is answered with, if none is carried out.
+    pub(super) dry: Option<Failed>,
+    /// Whether a dry run may not change the content of a template either.
+    pub(super) immutable: bool,
+    /// Templates of which a dry run said that their content changes, or may not.
+    confirmed: BTreeSet<Key>,
+    /// Templates that another one took the place of without that.
+    pub(super) unconfirmed: Vec<Key>,
+    /// How often one template took the place of another.
+    pub(super) rotations: usize,
     ended: bool,
     number: u64,
 }
@@ -140,6 +153,38 @@ impl Management {
         self.writes += 1;
         effect(self);
         Ok(())
+    }
+
+    /// What a dry run is answered with, of an object as it would be.
+    fn dry_run(&mut self, key: Key, existing: Option<&Value>, object: Value) -> Result<Value, Failed> {
+        if let Some(failed) = &self.dry {
+            return Err(failed.clone());
+        }
+        let changes = existing.is_some_and(|one| one["spec"] != object["spec"]);
+        if changes && key.1.ends_with("Template") {
+            self.confirmed.insert(key);
+            if self.immutable {
+                let why = "spec.template.spec: field is immutable (HTTP 422)";
+                return Err(Failed::Immutable(why.to_owned()));
+            }
+        }
+        Ok(object)
+    }
+
+    /// Counts templates that are not referred to any more because another one of their kind is.
+    fn rotated(&mut self, namespace: &str, before: &Value, after: &Value) {
+        let (mut old, mut new) = (BTreeSet::new(), BTreeSet::new());
+        templates(before, &mut old);
+        templates(after, &mut new);
+        for (kind, name) in old.difference(&new) {
+            if new.difference(&old).any(|(other, _)| other == kind) {
+                self.rotations += 1;
+                let key = (namespace.to_owned(), kind.clone(), name.clone());
+                if !self.confirmed.contains(&key) {
+                    self.unconfirmed.push(key);
+                }
+            }
+        }
     }
 
     /// Machines are replaced in two steps: what is wanted is seen, then it is there and what was is gone.
@@ -240,6 +285,17 @@ fn take_away(object: &mut Value, owned: &Value, content: &Value) {
     }
 }
 
+/// Templates that are referred to, by kind and name.
+fn templates(value: &Value, found: &mut BTreeSet<(String, String)>) {
+    let of = |name: &str| value.get(name).and_then(Value::as_str);
+    if let (Some(kind), Some(name)) = (of("kind").filter(|kind| kind.ends_with("Template")), of("name")) {
+        found.insert((kind.to_owned(), name.to_owned()));
+    }
+    for value in value.as_object().into_iter().flatten().map(|(_, value)| value) {
+        templates(value, found);
+    }
+}
+
 fn merge(object: &mut Value, content: &Value) {
     match (object, content) {
         (Value::Object(fields), Value::Object(content)) => {
@@ -270,8 +326,14 @@ fn trim(value: &mut Value) {
 }
 
 impl Server for Simulated {
-    async fn read(&self) -> anyhow::Result<Vec<Value>> {
-        Ok(self.world().objects.values().cloned().collect())
+    async fn read(&self) -> anyhow::Result<Listed> {
+        let world = self.world();
+        let unread = |object: &Value| world.unread.keys().any(|(_, kind)| object["kind"] == *kind);
+        let objects = world.objects.values().filter(|object| !unread(object));
+        Ok(Listed {
+            objects: objects.cloned().collect(),
+            unread: world.unread.clone(),
+        })
     }
 
     async fn signs(&self) -> anyhow::Result<Signs> {
@@ -302,7 +364,10 @@ impl Server for Simulated {
         if changes && key.1.ends_with("Template") && !dry {
             return Err(Failed::Refused("the content of a template stays".to_owned()));
         }
-        if dry || existing.as_ref() == Some(&object) {
+        if dry {
+            return world.dry_run(key, existing.as_ref(), object);
+        }
+        if existing.as_ref() == Some(&object) {
             return Ok(object);
         }
         if changes {
@@ -311,7 +376,10 @@ impl Server for Simulated {
         }
         let answer = object.clone();
         world.write(|world| match existing {
-            Some(_) => world.store(key, object),
+            Some(before) => {
+                world.rotated(&key.0, &before["spec"], &object["spec"]);
+                world.store(key, object);
+            }
             None => {
                 object["metadata"]["namespace"] = json!(key.0);
                 world.put(object);
@@ -333,6 +401,26 @@ impl Server for Simulated {
             return Err(Failed::Unknown("uid mismatch (HTTP 409)".to_owned()));
         }
         world.write(|world| drop(world.objects.remove(&key)))
+    }
+
+    async fn set_defaults(
+        &self,
+        namespace: &str,
+        cluster: &str,
+        version: &str,
+        defaults: &[Defaulted],
+    ) -> Result<(), Failed> {
+        let key = (namespace.to_owned(), "Cluster".to_owned(), cluster.to_owned());
+        let mut world = self.world();
+        let mut object = world.objects[&key].clone();
+        if object["metadata"]["resourceVersion"] != version {
+            return Err(Failed::Unknown("it was changed meanwhile (HTTP 409)".to_owned()));
+        }
+        for default in defaults {
+            default.write(&mut object);
+        }
+        object["metadata"]["generation"] = json!(object["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
+        world.write(|world| world.store(key, object))
     }
 
     async fn say(&self, namespace: &str, cluster: &str, condition: &Value) -> Result<(), Failed> {

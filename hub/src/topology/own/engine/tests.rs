@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use shared::model::{Clusterset, Epoch, UnixMillis};
 
 use super::{
-    super::rules::rival::UpstreamLease,
+    super::{
+        rules::{event::ObjectName, rival::UpstreamLease},
+        server::Failed,
+    },
     simulated::{End, Key, Simulated},
     *,
 };
@@ -15,6 +18,8 @@ use crate::{
     log::{MemoryDisk, MemoryLog},
     topology::desired::compare::MANAGER,
 };
+
+mod replaces;
 
 const ESTATE: &str = include_str!("estate.yaml");
 const NS: &str = "ns";
@@ -92,9 +97,11 @@ impl Play {
         self.server.world().objects.keys().cloned().collect()
     }
 
-    /// No second object for one role, and none of ours that was not recorded before it was written.
+    /// No second object for one role, none of ours that was not recorded before it was written, and no template in the place
+    /// of another one whose change the server did not confirm.
     fn laws(&self) {
         let world = self.server.world();
+        assert_eq!(world.unconfirmed, [], "replaced without a confirmed change");
         let ledger = self.engine.journal().ledger();
         let recorded: BTreeSet<&ObjectName> = ledger
             .clusters()

@@ -56,6 +56,14 @@ pub fn changed(current: &Value, answered: &Value) -> Changed {
     }
 }
 
+/// Returns true if a server says of this field of an object that it may not change. Webhooks of providers write that it is
+/// immutable, as the API server does of its own fields; a rule of a CustomResourceDefinition without a message is cited.
+pub fn says_immutable(field: &str, message: &str) -> bool {
+    let message = message.to_ascii_lowercase();
+    let of_content = field == "spec" || field.starts_with("spec.");
+    of_content && (message.contains("immutable") || message.contains("failed rule: self == oldself"))
+}
+
 /// Takes a rotation back: the template at this place of the change keeps its name, and so do references to it. `about` says
 /// whether its labels or annotations change.
 pub fn unrotate(plan: &mut Plan, at: usize, about: bool) {

@@ -6,8 +6,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::model::UnixMillis;
 
+use super::said::Said;
+
 use crate::topology::desired::{
-    change::Action,
+    change::{Action, Defaulted},
     objects::{group_kind, text},
 };
 
@@ -97,6 +99,17 @@ pub enum Event {
         /// The server's words.
         why: String,
     },
+    /// Variables are about to be written into the Cluster, with the defaults that its class has now.
+    Defaulted {
+        /// The Cluster.
+        cluster: ClusterName,
+        /// Its identity.
+        uid: String,
+        /// What is written.
+        defaults: Vec<Defaulted>,
+        /// What the Cluster says of its machines by that, and did not before.
+        said: Said,
+    },
     /// An object that was written is gone, by somebody else's hand.
     Lost {
         /// Whose object.
@@ -122,11 +135,18 @@ pub enum Event {
         cluster: ClusterName,
         /// The generation that it had then.
         generation: i64,
+        /// What it said of its machines then.
+        said: Said,
     },
     /// The Cluster is gone, or has no topology any more.
     Forgotten {
         /// The Cluster.
         cluster: ClusterName,
+    },
+    /// Whoever has this log is called so by the Lease of who keeps topologies, at every start.
+    Named {
+        /// The name.
+        holder: String,
     },
     /// Another controller keeps topologies: from now on nothing is written.
     FellBack {

@@ -8,11 +8,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use shared::model::UnixMillis;
 
-use super::event::{ClusterName, Event, ObjectName, Recorded};
+use super::{
+    event::{ClusterName, Event, Intent, ObjectName, Recorded},
+    said::Said,
+};
+
+/// Most templates that may take each other's place at one place of a Cluster within [`ROTATION_MILLIS`]: each replaces
+/// machines.
+pub const ROTATIONS_PER_PLACE_AND_HOUR: usize = 5;
+/// How long a rotation counts, milliseconds.
+pub const ROTATION_MILLIS: u64 = 60 * 60 * 1_000;
 
 /// All Clusters that something was recorded of.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Ledger {
+    holder: Option<String>,
     clusters: BTreeMap<ClusterName, Kept>,
 }
 
@@ -39,14 +49,36 @@ pub struct About {
     pub refused: Option<String>,
     /// The generation that it had when all was done.
     pub settled: Option<i64>,
+    /// What it said of its machines then.
+    pub said: Said,
+    /// Templates that took another's place lately, by place: when, and which.
+    pub rotated: BTreeMap<String, Vec<(u64, String)>>,
     /// What was about to be written, of which nothing more is known.
     pub pending: Option<(ObjectName, Option<Value>)>,
+}
+
+impl About {
+    /// Counts a rotation; one that is tried again counts once.
+    fn rotates(&mut self, place: String, name: &str, at: UnixMillis) {
+        let since = at.0.saturating_sub(ROTATION_MILLIS);
+        for rotated in self.rotated.values_mut() {
+            rotated.retain(|(at, _)| *at > since);
+        }
+        let rotated = self.rotated.entry(place).or_default();
+        if rotated.iter().all(|(_, known)| known != name) {
+            rotated.push((at.0, name.to_owned()));
+        }
+        self.rotated.retain(|_, rotated| !rotated.is_empty());
+    }
 }
 
 /// A row of a snapshot.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "row", rename_all = "kebab-case")]
 enum Row {
+    Named {
+        holder: String,
+    },
     Cluster {
         cluster: ClusterName,
         about: About,
@@ -64,6 +96,11 @@ impl Ledger {
         self.clusters.get(cluster)
     }
 
+    /// What whoever has this log is called, once it has a name.
+    pub fn holder(&self) -> Option<&str> {
+        self.holder.as_deref()
+    }
+
     /// All Clusters.
     pub fn clusters(&self) -> impl Iterator<Item = (&ClusterName, &Kept)> {
         self.clusters.iter()
@@ -77,6 +114,8 @@ impl Ledger {
                 cluster,
                 uid,
                 object,
+                place,
+                action,
                 content,
                 ..
             } => {
@@ -84,6 +123,9 @@ impl Ledger {
                 if kept.about.uid != uid {
                     *kept = Kept::default();
                     kept.about.uid = uid;
+                }
+                if action == Intent::Rotate {
+                    kept.about.rotates(place, &object.name, at);
                 }
                 kept.about.pending = Some((object, content));
                 kept.about.settled = None;
@@ -104,15 +146,25 @@ impl Ledger {
             Event::RolloutHeld { cluster, why } => {
                 self.clusters.entry(cluster).or_default().about.held = Some(why);
             }
-            Event::Settled { cluster, generation } => {
+            Event::Settled {
+                cluster,
+                generation,
+                said,
+            } => {
                 let about = &mut self.clusters.entry(cluster).or_default().about;
                 about.settled = Some(generation);
+                about.said = said;
                 about.rolling_since = None;
                 about.held = None;
                 about.refused = None;
             }
+            Event::Named { holder } => self.holder = Some(holder),
             Event::Forgotten { cluster } => {
                 self.clusters.remove(&cluster);
+            }
+            Event::Defaulted { cluster, said, .. } => {
+                // These words are its class's, not those of its owner.
+                self.clusters.entry(cluster).or_default().about.said.extend(said);
             }
             // It holds for the process that recorded it: the next one looks itself.
             Event::FellBack { .. } => {}
@@ -140,7 +192,10 @@ impl Ledger {
 
     /// The rows of a snapshot of it.
     pub fn rows(&self) -> Vec<Vec<u8>> {
-        let mut rows = Vec::new();
+        let named = self.holder.iter().map(|holder| Row::Named {
+            holder: holder.clone(),
+        });
+        let mut rows: Vec<Row> = named.collect();
         for (cluster, kept) in &self.clusters {
             rows.push(Row::Cluster {
                 cluster: cluster.clone(),
@@ -165,6 +220,7 @@ impl Ledger {
     /// It is none of this build's.
     pub fn restore(&mut self, row: &[u8]) -> Result<(), String> {
         match serde_json::from_slice(row).map_err(|error| error.to_string())? {
+            Row::Named { holder } => self.holder = Some(holder),
             Row::Cluster { cluster, about } => self.clusters.entry(cluster).or_default().about = about,
             Row::Object {
                 cluster,
@@ -184,7 +240,7 @@ impl Ledger {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::event::Intent, *};
+    use super::*;
     use serde_json::json;
 
     fn cluster() -> ClusterName {
@@ -278,6 +334,7 @@ mod tests {
         let settled = Event::Settled {
             cluster: cluster(),
             generation: 3,
+            said: Said::from([("version".to_owned(), "v".to_owned())]),
         };
         let about = &folded(vec![began(), settled])
             .get(&cluster())
@@ -285,6 +342,26 @@ mod tests {
             .about
             .clone();
         assert_eq!((about.rolling_since, about.settled), (None, Some(3)));
+        assert_eq!(about.said.len(), 1);
+    }
+
+    #[test]
+    fn rotations_of_a_place_count_for_an_hour_and_one_that_is_tried_again_once() {
+        let mut ledger = Ledger::default();
+        let mut rotates = |name: &str, at: u64| {
+            let mut event = intended("u", name, Some(json!(1)));
+            if let Event::Intended { place, action, .. } = &mut event {
+                (*place, *action) = ("p".to_owned(), Intent::Rotate);
+            }
+            ledger.fold(Recorded::new(event, UnixMillis(at)));
+            ledger.get(&cluster()).unwrap().about.rotated["p"].len()
+        };
+        assert_eq!([rotates("a", 1), rotates("a", 2), rotates("b", 3)], [1, 1, 2]);
+        assert_eq!(
+            rotates("c", ROTATION_MILLIS + 2),
+            2,
+            "the first one is an hour old"
+        );
     }
 
     #[test]
@@ -300,7 +377,11 @@ mod tests {
             intended("u", "b", Some(json!({"y": 1}))),
             held,
             fell_back,
+            Event::Named {
+                holder: "h".to_owned(),
+            },
         ]);
+        assert_eq!(ledger.holder(), Some("h"));
         let mut restored = Ledger::default();
         for row in ledger.rows() {
             restored.restore(&row).unwrap();

@@ -9,8 +9,10 @@ use crate::topology::desired::{compare::UPSTREAM_MANAGER, objects::text};
 
 /// The Lease of Cluster API's own manager.
 pub const UPSTREAM_LEASE: &str = "controller-leader-election-capi";
-/// How its feature gate is switched on.
-const GATE: &str = "ClusterTopology=true";
+/// Its feature gate.
+const GATE: &str = "ClusterTopology";
+/// The gate of all that are as young as it.
+const GATES_ALPHA: &str = "AllAlpha";
 /// A Lease that was not renewed for so long, beyond its own time, belongs to nobody.
 const LEASE_GRACE_MILLIS: u64 = 15_000;
 /// Fields that Cluster API's own controller wrote within this time say that it runs.
@@ -77,11 +79,31 @@ fn behind(lease: &UpstreamLease, deployments: Option<&[Provider]>) -> Option<Str
             "{held}, and no Deployment there says that its ClusterTopology gate is off"
         ));
     }
-    let on = there.find(|one| one.words.iter().any(|word| word.contains(GATE)))?;
+    let on = there.find(|one| is_on(&one.words))?;
     Some(format!(
-        "{held}, and Deployment {namespace}/{} has {GATE}",
+        "{held}, and Deployment {namespace}/{} has {GATE}=true",
         on.name
     ))
+}
+
+/// Returns true if a command line switches the gate on, as Kubernetes reads it: the last word counts, and that of the gate
+/// itself before that of all. What is no word of truth, such as a variable that was not replaced, may switch it on.
+fn is_on(words: &[String]) -> bool {
+    let parts = words
+        .iter()
+        .flat_map(|word| word.split(|one: char| one == ',' || one.is_whitespace()));
+    let settings: Vec<(&str, &str)> = parts
+        .filter_map(|part| {
+            let part = part.trim_start_matches('-');
+            let part = part.strip_prefix("feature-gates=").unwrap_or(part);
+            part.trim_matches(['"', '\'']).split_once('=')
+        })
+        .collect();
+    let said = |gate: &str| {
+        let last = settings.iter().rev().find(|(name, _)| *name == gate)?;
+        Some(!["0", "f", "F", "false", "False", "FALSE"].contains(&last.1))
+    };
+    said(GATE).or_else(|| said(GATES_ALPHA)).unwrap_or(false)
 }
 
 /// Whether Cluster API's own controller wrote to an object lately.
@@ -160,6 +182,39 @@ mod tests {
         );
         assert!(told(alive(), Some(Vec::new())).is_some());
         assert_eq!(told(lease(120), Some(on)), None, "it is dead");
+    }
+
+    #[test]
+    fn gates_are_read_as_kubernetes_reads_them() {
+        let is = |words: &[&str]| is_on(&deployment(words).words);
+        for on in [
+            &["--feature-gates=ClusterTopology=True"][..],
+            &["--feature-gates=ClusterTopology=1"],
+            &["--feature-gates=AllAlpha=true"],
+            &["-feature-gates", "MachinePool=true,ClusterTopology=t"],
+            &[
+                "--feature-gates=ClusterTopology=false",
+                "--feature-gates=ClusterTopology=true",
+            ],
+            &["--feature-gates=ClusterTopology=${CLUSTER_TOPOLOGY:=false}"],
+            &[
+                "/bin/sh",
+                "-c",
+                "exec /manager --feature-gates=ClusterTopology=true --v=2",
+            ],
+        ] {
+            assert!(is(on), "{on:?}");
+        }
+        for off in [
+            &[][..],
+            &["--feature-gates=MachinePool=true"],
+            &["--feature-gates=AllAlpha=true,ClusterTopology=false"],
+            &["--feature-gates=AllAlpha=0"],
+            &["--feature-gates=NotClusterTopology=true"],
+            &["--feature-gates=ClusterTopology=F"],
+        ] {
+            assert!(!is(off), "{off:?}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Owns: which Clusters of a class may have their machines replaced now: a bounded number at once, and no further one while
 //! one of them fails.
-//! Never: holds what a person said of one Cluster, or one that is being made.
+//! Never: holds what the owner of one Cluster said of its machines, or one that is being made.
 
 use std::collections::BTreeMap;
 
@@ -9,6 +9,7 @@ use shared::model::UnixMillis;
 use super::{
     event::ClusterName,
     ledger::{About, Ledger},
+    said::{said, says_otherwise},
     seen::SeenCluster,
 };
 use crate::topology::desired::change::{Action, Plan};
@@ -68,9 +69,11 @@ pub fn turns(
         };
         let (about, rolling) = (about(name), classes.entry(&cluster.class).or_default());
         let begins = cluster.made && replaces(plan) && about.rolling_since.is_none();
-        let is_own_edit = about
+        let is_edited = about
             .settled
             .is_some_and(|generation| generation != cluster.generation);
+        // A word of its owner about its machines; what an autoscaler says of replicas is none.
+        let is_own_edit = is_edited && says_otherwise(&about.said, &said(cluster.document));
         let turn = match &rolling.failing {
             _ if !begins || is_own_edit => Turn::Go { begins },
             Some(why) => Turn::Hold(why.clone()),

@@ -7,7 +7,10 @@ use serde_json::Value;
 use super::objects::{Objects, group, label};
 use crate::{
     model::{Class, Reference, Report},
-    patch::{definition::Patch, read},
+    patch::{
+        definition::{Change, Patch},
+        read,
+    },
     variables::Variables,
 };
 
@@ -76,15 +79,24 @@ impl<'a> Blueprint<'a> {
             let found =
                 found.filter(|one| one.get("apiVersion").and_then(Value::as_str) == Some(api_version));
             match found {
-                None => report.say(
-                    "template-missing",
-                    field,
-                    format!("there is no {kind} {name} of {api_version}: give it too"),
-                ),
-                Some(found) if !found.pointer("/spec/template").is_some_and(Value::is_object) => report.say(
+                None => match objects.unread(group(api_version), kind) {
+                    Some(why) => {
+                        report.say(
+                            "template-unread",
+                            field,
+                            format!("cannot read {kind} {name}: {why}"),
+                        );
+                    }
+                    None => report.say(
+                        "template-missing",
+                        field,
+                        format!("there is no {kind} {name} of {api_version}: give it too"),
+                    ),
+                },
+                Some(found) if !has_content(found) && !is_added(&patches, reference) => report.say(
                     "template-empty",
                     field,
-                    format!("{kind} {name} has no spec.template: correct it"),
+                    format!("{kind} {name} has no spec.template: correct it, or add it by a patch"),
                 ),
                 Some(found) => {
                     templates.insert(key(reference), found);
@@ -104,6 +116,24 @@ impl<'a> Blueprint<'a> {
     pub(super) fn template(&self, reference: &Reference) -> Option<&'a Value> {
         self.templates.get(&key(reference)).copied()
     }
+}
+
+/// Returns true if a template has what objects are made of.
+pub(super) fn has_content(template: &Value) -> bool {
+    template.pointer("/spec/template").is_some_and(Value::is_object)
+}
+
+/// Returns true if a patch may give templates of this kind what they lack; the plan of each cluster says if it does.
+fn is_added(patches: &[Patch], reference: &Reference) -> bool {
+    let mut definitions = patches.iter().flat_map(|patch| &patch.definitions);
+    definitions.any(|definition| {
+        let selector = &definition.selector;
+        let mut operations = definition.operations.iter();
+        reference.is(&selector.api_version, &selector.kind)
+            && operations.any(|one| {
+                matches!(one.change, Change::Add(_)) && ["/spec", "/spec/template"].contains(&&*one.path)
+            })
+    })
 }
 
 fn key(reference: &Reference) -> (String, String, String) {

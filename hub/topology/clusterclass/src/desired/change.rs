@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use super::progress::Progress;
@@ -86,6 +87,28 @@ pub struct Sources {
     pub patches: BTreeMap<String, Vec<Step>>,
 }
 
+/// A list of variables of a Cluster, with what its class has defaults for. It is written into the Cluster once, and stays
+/// there: another default of the class changes no Cluster that has a value.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Defaulted {
+    /// Where the list is in the Cluster, a JSON pointer.
+    pub pointer: String,
+    /// All of the list.
+    pub values: Value,
+}
+
+impl Defaulted {
+    /// Writes the list into a Cluster.
+    pub fn write(&self, cluster: &mut Value) {
+        let Some((holder, name)) = self.pointer.rsplit_once('/') else {
+            return;
+        };
+        if let Some(holder) = cluster.pointer_mut(holder).and_then(Value::as_object_mut) {
+            holder.insert(name.to_owned(), self.values.clone());
+        }
+    }
+}
+
 /// What becomes of a cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
@@ -105,6 +128,10 @@ pub struct Plan {
     pub progress: Progress,
     /// What the objects are made of.
     pub sources: Sources,
+    /// Defaults that the Cluster is yet to be given; none of one that was not read from a server.
+    pub defaults: Vec<Defaulted>,
+    /// The same as fields of the Cluster. They are no change: the objects are made with these values already.
+    pub given: Vec<Difference>,
     /// What is wrong. Nothing of the plan is for use then.
     pub findings: Vec<Finding>,
 }

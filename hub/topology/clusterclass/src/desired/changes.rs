@@ -7,7 +7,7 @@ use super::{
     compare::{Seen, compare},
     current::{CORE, Current, Deployment},
     names::Names,
-    objects::{group, label, text},
+    objects::{group, group_kind, label, refers_to, text},
     parts::set,
 };
 use crate::{
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// The annotation of a Cluster with the version that an upgrade has come to.
-const UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
+pub(super) const UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
 
 /// A place in a cluster, and what is known of what is there.
 #[derive(Debug, Clone, Copy)]
@@ -56,10 +56,7 @@ pub(super) fn template(
     mut wanted: Value,
 ) -> Change {
     let content = |fields: &[Difference]| fields.iter().any(|one| one.field.starts_with("spec"));
-    let other_kind = current.is_some_and(|current| {
-        let of = |object: &Value| text(object, "/kind").map(str::to_owned);
-        of(current) != of(&wanted)
-    });
+    let other_kind = current.is_some_and(|current| group_kind(current) != group_kind(&wanted));
     let fields = current.map(|current| place.differences(current, &wanted));
     let Some(fields) = fields.filter(|fields| other_kind || content(fields)) else {
         return object(place, current, wanted);
@@ -130,12 +127,8 @@ pub(super) fn cluster(
 
 /// A reference in either spelling as v1beta2 writes it.
 fn newer(reference: &Value) -> Value {
-    let of = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
-    let group = match of("apiGroup") {
-        "" => group(of("apiVersion")),
-        group => group,
-    };
-    json!({"apiGroup": group, "kind": of("kind"), "name": of("name")})
+    let (group, kind) = refers_to(reference);
+    json!({"apiGroup": group, "kind": kind, "name": text(reference, "/name").unwrap_or_default()})
 }
 
 /// A machine deployment that the topology does not have any more, with what goes with it.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     compare::Seen,
-    objects::{Objects, group, label, text},
+    objects::{Objects, group, label, refers_to, text},
 };
 use crate::{
     model::{Cluster, Report},
@@ -114,20 +114,24 @@ impl<'a> Reader<'_, 'a> {
     /// The object that a field refers to.
     fn referred(&mut self, holder: &'a Value, place: &str, owned: bool) -> Option<&'a Value> {
         let reference = holder.pointer(place).filter(|one| one.is_object())?;
-        let of = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
-        let group = match of("apiGroup") {
-            "" => group(of("apiVersion")),
-            group => group,
-        };
-        let (kind, name) = (of("kind"), of("name"));
+        let (group, kind) = refers_to(reference);
+        let name = text(reference, "/name").unwrap_or_default();
         let holder_name = text(holder, "/metadata/name").unwrap_or_default();
         let field = place.trim_start_matches('/').replace('/', ".");
         let Some(found) = self.objects.get(group, kind, &self.cluster.namespace, name) else {
-            let message = format!(
-                "refers to {kind} {name} of {group}, which is not given: give it too, or compare with an older plan"
-            );
             let field = format!("{field} of {holder_name}");
-            self.report.say("current-missing", field, message);
+            match self.objects.unread(group, kind) {
+                Some(why) => {
+                    let message = format!("cannot read {kind} {name}: {why}");
+                    self.report.say("current-unread", field, message);
+                }
+                None => {
+                    let message = format!(
+                        "refers to {kind} {name} of {group}, which is not given: give it too, or compare with an older plan"
+                    );
+                    self.report.say("current-missing", field, message);
+                }
+            }
             return None;
         };
         if owned && label(found, OWNED).is_none() {

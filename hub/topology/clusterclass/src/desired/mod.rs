@@ -2,7 +2,7 @@
 //! there; which is made, changed, replaced by another or deleted, and why.
 //! Never: a clock, a file, a server; never draws a name. [`offline`] does all of it for files.
 //!
-//! [`blueprint`] reads a class once for all its clusters, [`current`] finds what is there, [`upgrade`] says who has which
+//! [`blueprint`] reads a class once for all its clusters, [`current`] finds what is there, `kinds` compares their kinds, [`upgrade`] says who has which
 //! version next and [`progress`] how far that is, [`names`] what is called how, [`variables`] what patches are told; `parts`, `plane`, `workers` and `health`
 //! make the objects, [`compare`] finds the differences, and [`plan`] is all of it in order.
 //! [`table`] and [`explain`] are plans as people read them.
@@ -14,6 +14,7 @@ pub mod compare;
 pub mod current;
 pub mod explain;
 mod health;
+mod kinds;
 mod named;
 mod names;
 pub mod objects;

@@ -9,9 +9,32 @@ use crate::patch::owned::CLUSTER_NAME;
 /// Group, kind, namespace, name.
 type Name = (String, String, String, String);
 
+/// Kinds of objects that a server did not list, by version and kind, and why. Nothing is known of such objects; it is an
+/// error of the classes and Clusters that name them, and of no others.
+pub type Unread = BTreeMap<(String, String), String>;
+
+/// What a server has, as far as it could be read.
+#[derive(Debug, Clone, Default)]
+pub struct Listed {
+    /// Objects.
+    pub objects: Vec<Value>,
+    /// Kinds of which none could be read.
+    pub unread: Unread,
+}
+
+impl From<Vec<Value>> for Listed {
+    fn from(objects: Vec<Value>) -> Self {
+        Self {
+            objects,
+            unread: Unread::new(),
+        }
+    }
+}
+
 /// Objects that were read together.
 #[derive(Debug, Clone, Default)]
 pub struct Objects<'a> {
+    unread: Unread,
     named: BTreeMap<Name, &'a Value>,
     of_clusters: BTreeMap<(String, String), Vec<&'a Value>>,
 }
@@ -32,6 +55,19 @@ impl<'a> Objects<'a> {
             }
         }
         all
+    }
+
+    /// The same, of a server of which these kinds could not be read.
+    pub fn without(mut self, unread: Unread) -> Self {
+        self.unread = unread;
+        self
+    }
+
+    /// Why objects of a kind could not be read, if so.
+    pub(super) fn unread(&self, group_of_kind: &str, kind: &str) -> Option<&str> {
+        let mut unread = self.unread.iter();
+        let found = unread.find(|((version, one), _)| group(version) == group_of_kind && one == kind);
+        found.map(|(_, why)| why.as_str())
     }
 
     /// An object by its name.
@@ -90,6 +126,16 @@ pub fn group_kind(object: &Value) -> (&str, &str) {
 /// The group of a group and version.
 pub(super) fn group(api_version: &str) -> &str {
     api_version.split_once('/').map_or("", |(group, _)| group)
+}
+
+/// API group and kind of what a reference in either spelling refers to.
+pub(super) fn refers_to(reference: &Value) -> (&str, &str) {
+    let of = |name: &str| reference.get(name).and_then(Value::as_str).unwrap_or_default();
+    let group = match of("apiGroup") {
+        "" => group(of("apiVersion")),
+        group => group,
+    };
+    (group, of("kind"))
 }
 
 /// A text of an object.

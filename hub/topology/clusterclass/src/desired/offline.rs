@@ -10,12 +10,14 @@ use super::{
     change::{Action, Change, Plan},
     compare::Seen,
     current::{Current, group_of_cluster},
-    objects::Objects,
+    kinds,
+    objects::{Listed, Objects, Unread},
     overlay::over,
     plan::plan,
+    variables,
 };
 use crate::{
-    model::{Cluster, Estate, Finding, Key, Report},
+    model::{Class, Cluster, Estate, Finding, Key, Report},
     patch::document::{self, Read},
     validation::validate,
 };
@@ -25,6 +27,8 @@ use crate::{
 pub struct Planned {
     /// Clusters of classes, by namespace and name.
     pub plans: Vec<Plan>,
+    /// What classes of planned Clusters offer, and no Cluster may use here.
+    pub warnings: Vec<Finding>,
     /// What is wrong. A Cluster with something wrong in it, in its class or its templates has no plan.
     pub findings: Vec<Finding>,
 }
@@ -40,20 +44,21 @@ pub type Files = [(String, Vec<u8>)];
 /// One line: which file cannot be read, and why.
 pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
     let read = document::objects(files)?;
-    let new = Gathered::of(named(&read));
+    let mut new = Gathered::of(named(&read), &Unread::new());
     let Some(old) = old else {
         let findings = validate(&new.estate, None);
         return Ok(new.plans(findings, |_| Basis::Objects));
     };
     let read = document::objects(old)?;
-    let old = Gathered::of(named(&read));
+    let old = Gathered::of(named(&read), &Unread::new());
     let before = old.plans(validate(&old.estate, None), |_| Basis::Nothing);
     if !before.findings.is_empty() {
         return Ok(Planned {
-            plans: Vec::new(),
             findings: before.findings,
+            ..Planned::default()
         });
     }
+    variables::keep(&mut new.estate, &old.estate, &before.plans);
     let made: BTreeMap<Key, Vec<&Value>> = before
         .plans
         .iter()
@@ -80,18 +85,21 @@ pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
 /// # Errors
 ///
 /// One line: which file cannot be read, and why.
-pub fn plans_of_server(live: Vec<Value>, files: &Files) -> Result<Planned, String> {
-    let live: Vec<Read<'_>> = live.into_iter().map(|object| (SERVER, object)).collect();
+pub fn plans_of_server(live: Listed, files: &Files) -> Result<Planned, String> {
+    let Listed { objects, unread } = live;
+    let live: Vec<Read<'_>> = objects.into_iter().map(|object| (SERVER, object)).collect();
     let edits = document::objects(files)?;
     let after = over(&live, &edits);
-    let (before, new) = (Gathered::of(named(&live)), Gathered::of(named(&after)));
+    let before = Gathered::of(named(&live), &unread);
+    let new = Gathered::of(named(&after), &unread);
     let findings = validate(&new.estate, (!edits.is_empty()).then_some(&before.estate));
     Ok(new.plans(findings, |_| Basis::Objects))
 }
 
 /// Plans the clusters of a server as it has them.
-pub fn plans_of_live(live: &[Value]) -> Planned {
-    let new = Gathered::of(live.iter().map(|object| (SERVER, object)));
+pub fn plans_of_live(live: &Listed) -> Planned {
+    let objects = live.objects.iter().map(|object| (SERVER, object));
+    let new = Gathered::of(objects, &live.unread);
     let findings = validate(&new.estate, None);
     new.plans(findings, |_| Basis::Objects)
 }
@@ -122,11 +130,11 @@ struct Gathered<'a> {
 }
 
 impl<'a> Gathered<'a> {
-    fn of(read: impl Iterator<Item = (&'a str, &'a Value)> + Clone) -> Self {
+    fn of(read: impl Iterator<Item = (&'a str, &'a Value)> + Clone, unread: &Unread) -> Self {
         let mut estate = Estate::default();
         estate.add_objects(read.clone());
         Self {
-            objects: Objects::of(read.map(|(_, object)| object)),
+            objects: Objects::of(read.map(|(_, object)| object)).without(unread.clone()),
             estate,
         }
     }
@@ -167,7 +175,11 @@ impl<'a> Gathered<'a> {
                 plans.push(made);
             }
         }
-        Planned { plans, findings }
+        Planned {
+            warnings: blueprints.values().filter_map(|one| unused(one.class)).collect(),
+            plans,
+            findings,
+        }
     }
 
     fn planned(
@@ -191,6 +203,15 @@ impl<'a> Gathered<'a> {
             .get(group_of_cluster(), "Cluster", &key.0, &key.1)
             .unwrap_or(&none);
         let mut report = Report::new(&cluster.origin, &format!("Cluster {}/{}", key.0, key.1));
+        if seen != Seen::Unseen {
+            kinds::references(blueprint.class, document, &mut report);
+        }
+        if report.count() > 0 {
+            return Plan {
+                findings: report.into_findings(),
+                ..Plan::default()
+            };
+        }
         let current = Current::read(document, cluster, objects, seen, &mut report);
         if report.count() > 0 {
             return Plan {
@@ -203,6 +224,20 @@ impl<'a> Gathered<'a> {
             None => Plan::default(),
         }
     }
+}
+
+/// Says that a class offers machine pools.
+fn unused(class: &Class) -> Option<Finding> {
+    let object = format!("ClusterClass {}/{}", class.namespace, class.name);
+    class.offers_machine_pools.then(|| Finding {
+        origin: class.origin.clone(),
+        object,
+        field: "spec.workers.machinePools".to_owned(),
+        rule: "machine-pools",
+        message:
+            "machine pools are not supported: a Cluster that uses one is refused, the others are planned"
+                .to_owned(),
+    })
 }
 
 /// The plan of a cluster that goes, from the one that made it.

@@ -49,6 +49,13 @@ fn edited(live: &Value, edit: &Value) -> Value {
     if group_kind(live) == (super::current::group_of_cluster(), "Cluster") {
         let none = Map::new();
         let before = live.get("spec").and_then(Value::as_object).unwrap_or(&none);
+        // A file that lists no variables takes none away that the Cluster was given.
+        if let (Some(variables), Some(topology)) = (
+            live.pointer("/spec/topology/variables"),
+            after.pointer_mut("/spec/topology").and_then(Value::as_object_mut),
+        ) {
+            topology.entry("variables").or_insert_with(|| variables.clone());
+        }
         for field in KEPT {
             if let (Some(value), Some(spec)) = (before.get(field), after["spec"].as_object_mut()) {
                 spec.entry(field).or_insert_with(|| value.clone());
@@ -68,7 +75,10 @@ mod tests {
             "apiVersion": "cluster.x-k8s.io/v1beta2",
             "kind": "Cluster",
             "metadata": {"name": "c", "uid": "u", "labels": {"a": "1", "b": "1"}},
-            "spec": {"infrastructureRef": {"name": "i"}, "paused": true, "topology": {"version": "v1"}},
+            "spec": {
+                "infrastructureRef": {"name": "i"}, "paused": true,
+                "topology": {"version": "v1", "variables": [{"name": "a", "value": 1}]},
+            },
             "status": {"x": 1},
         });
         let edit = json!({
@@ -83,7 +93,10 @@ mod tests {
             "apiVersion": "cluster.x-k8s.io/v1beta2",
             "kind": "Cluster",
             "metadata": {"name": "c", "uid": "u", "labels": {"a": "1", "b": "2"}},
-            "spec": {"infrastructureRef": {"name": "i"}, "topology": {"version": "v2"}},
+            "spec": {
+                "infrastructureRef": {"name": "i"},
+                "topology": {"version": "v2", "variables": [{"name": "a", "value": 1}]},
+            },
             "status": {"x": 1},
         });
         assert_eq!(after, [("f", expected), ("f", new)]);

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    blueprint::Blueprint,
-    change::{Change, Plan, Sources},
+    blueprint::{Blueprint, has_content},
+    change::{Change, Defaulted, Difference, Plan, Sources},
     changes::{self, Place},
+    compare::Seen,
     current::Current,
     health::{Machines, health_check},
+    kinds,
     named::{Named, NamedWorker, named},
     parts::{object, take, template},
     plane::{self, control_plane},
@@ -19,9 +21,9 @@ use super::{
     workers::machine_deployment,
 };
 use crate::{
-    model::{Cluster, Metadata, Reference, Report, Topology, WorkerTopology},
+    model::{Class, Cluster, Metadata, Reference, Report, Topology, WorkerTopology},
     patch::{
-        apply::apply,
+        apply::{Applied, apply},
         owned,
         target::{Role, Target},
     },
@@ -50,6 +52,7 @@ pub fn plan(
         plan.progress = planner.progress.clone();
         plan.sources = planner.sources.clone();
         plan.changes = planner.changes();
+        (plan.defaults, plan.given) = planner.defaults;
     }
     plan.findings = report.into_findings();
     plan
@@ -64,6 +67,8 @@ struct Planner<'p, 'a> {
     step: Step,
     progress: Progress,
     sources: Sources,
+    /// What the Cluster is yet to be given, and the fields of it.
+    defaults: (Vec<Defaulted>, Vec<Difference>),
     named: Named,
     /// Templates by their places: as the class has them, and as its patches leave them.
     templates: BTreeMap<String, (Target, &'p Reference, Value)>,
@@ -81,6 +86,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         let class = blueprint.class;
         let state = versions::state(class, cluster, topology, current, report);
         let named = named(class, cluster, topology, current, report);
+        kinds::templates(class, topology, current, report);
         if report.count() > 0 {
             return None;
         }
@@ -108,11 +114,7 @@ impl<'p, 'a> Planner<'p, 'a> {
             }
         }
         let applied = apply(&blueprint.patches, &targets, &told.global);
-        for finding in applied.findings.iter().filter(|finding| finding.rule.is_error()) {
-            let target = finding.target.as_deref().unwrap_or_default();
-            let why = format!("{target}: {} of ClusterClass {}", finding.why, class.name);
-            report.say(finding.rule.name(), finding.place.to_string(), why);
-        }
+        told_of_patches(&applied, class, topology, report);
         if report.count() > 0 {
             return None;
         }
@@ -127,6 +129,10 @@ impl<'p, 'a> Planner<'p, 'a> {
                 .map(|(name, value)| (name.clone(), value.clone()))
                 .collect(),
         };
+        let defaults = match current.seen {
+            Seen::OnServer => variables::missing(blueprint, topology, current.cluster),
+            Seen::AsPlanned | Seen::Unseen => (Vec::new(), Vec::new()),
+        };
         let patched = applied.patched.into_iter();
         let all = targets.into_iter().zip(references).zip(patched);
         let templates =
@@ -134,6 +140,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         Some(Self {
             progress: progress(&state, &step),
             sources,
+            defaults,
             blueprint,
             cluster,
             topology,
@@ -332,6 +339,19 @@ impl<'p, 'a> Planner<'p, 'a> {
         } else {
             ""
         }
+    }
+}
+
+/// Tells what patches could not do, and which templates have no content after them.
+fn told_of_patches(applied: &Applied, class: &Class, topology: &Topology, report: &mut Report) {
+    for finding in applied.findings.iter().filter(|finding| finding.rule.is_error()) {
+        let target = finding.target.as_deref().unwrap_or_default();
+        let why = format!("{target}: {} of ClusterClass {}", finding.why, class.name);
+        report.say(finding.rule.name(), finding.place.to_string(), why);
+    }
+    for patched in applied.patched.iter().filter(|one| !has_content(&one.template)) {
+        let why = format!("{} has no spec.template, and no patch adds it", patched.target);
+        report.say("template-empty", &topology.class.field, why);
     }
 }
 

@@ -32,6 +32,10 @@ pub fn table(plans: &[Plan]) -> String {
         for line in &plan.upgrade {
             let _ = writeln!(said, "{}/{}: {line}", plan.namespace, plan.name);
         }
+        for field in &plan.given {
+            let cluster = shown(&format!("{}/{}", plan.namespace, plan.name));
+            let _ = writeln!(said, "{cluster}: the Cluster keeps a default: {}", reason(field));
+        }
     }
     said + &sum(plans)
 }

@@ -30,6 +30,8 @@ pub struct Class {
     pub infrastructure_naming: Option<Placed<String>>,
     /// Classes of machine deployments.
     pub workers: Vec<WorkerClass>,
+    /// Whether it offers machine pools, which no cluster may use here.
+    pub offers_machine_pools: bool,
     /// What clusters may say, and the schemas of it.
     pub variables: Vec<Definition>,
     /// All of it as it is written, for who reads its patches.
@@ -135,7 +137,6 @@ impl Class {
         };
         let control_plane = control_plane(&fields, spelling, report);
         let workers = fields.within("workers", &["machineDeployments", "machinePools"], report);
-        workers.left_out("machinePools", "machine pools", report);
         patches(&fields, report);
         Self {
             origin: report.origin.clone(),
@@ -149,6 +150,10 @@ impl Class {
                 .into_iter()
                 .map(|(path, item)| worker(&path, item, spelling, report))
                 .collect(),
+            offers_machine_pools: workers
+                .get("machinePools")
+                .and_then(Value::as_array)
+                .is_some_and(|pools| !pools.is_empty()),
             variables: fields
                 .items("variables", MAX_VARIABLES, report)
                 .into_iter()

@@ -172,17 +172,20 @@ fn the_proposals_labels_beside_metadata_are_told() {
 fn what_is_left_out_is_refused_with_its_field() {
     let estate = read(
         "apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {name: a}\nspec:\n  \
-        patches: [{name: p, external: {generatePatchesExtension: x}}]\n  workers: {machinePools: []}\n  \
+        patches: [{name: p, external: {generatePatchesExtension: x}}]\n  workers: {machinePools: [{class: p}]}\n  \
         upgrade: {external: {}}\n---\n\
         apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata:\n  name: c\n  \
         annotations: {before-upgrade.hook.cluster.cluster.x-k8s.io/x: ''}\nspec:\n  topology:\n    \
         variables: [{name: v, definitionFrom: x, value: 1}]\n    workers: {machinePools: [{}]}\n",
     );
+    assert!(
+        estate.classes.values().all(|class| class.offers_machine_pools),
+        "it may offer what nobody uses"
+    );
     assert_eq!(
         told(&estate),
         [
             ("left-out", "spec.upgrade"),
-            ("left-out", "spec.workers.machinePools"),
             ("left-out", "spec.patches[0].external"),
             (
                 "left-out",

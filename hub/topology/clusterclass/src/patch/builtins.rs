@@ -47,9 +47,23 @@ const NAMES: &[(&str, &[&str])] = &[
             "infrastructureRef.name",
         ],
     ),
+    (
+        "machinePool",
+        &[
+            "class",
+            "name",
+            "topologyName",
+            "version",
+            "replicas",
+            "metadata.labels",
+            "metadata.annotations",
+            "bootstrap.configRef.name",
+            "infrastructureRef.name",
+        ],
+    ),
 ];
 
-/// Whether a path is `builtin` or one below it that exists. Those of machine pools do not: nothing here has them.
+/// Whether a path is `builtin` or one below it that exists. Those of machine pools are names, and have no value here.
 pub(super) fn exists(path: &str) -> bool {
     let Some(path) = path.strip_prefix("builtin.") else {
         return path == "builtin";
@@ -72,6 +86,7 @@ mod tests {
             "builtin.cluster.topology.classRef.name",
             "builtin.controlPlane.machineTemplate.infrastructureRef.name",
             "builtin.machineDeployment.metadata.labels",
+            "builtin.machinePool.version",
         ] {
             assert!(exists(path), "{path}");
         }
@@ -80,7 +95,7 @@ mod tests {
             "builtin.cluster.",
             "builtin.cluster.metadata",
             "builtin.cluster.network.pods[0]",
-            "builtin.machinePool.version",
+            "builtin.machinePool.machines",
             "builtin.controlPlane.class",
             "builtins",
         ] {

@@ -42,7 +42,7 @@ pub struct Selector {
     pub infrastructure_cluster: bool,
     /// Classes of machine deployments by name; `*` stands for anything, at the start or at the end.
     pub machine_deployment_classes: Vec<String>,
-    /// Machine pools, too. They are refused and match nothing; without them a selector is not empty.
+    /// Machine pools, too. They match nothing here; without them a selector is not empty.
     pub machine_pools: bool,
 }
 

@@ -106,7 +106,7 @@ impl Rule {
 
     /// Whether the patch counts for nothing because of it; otherwise it is right and probably not meant.
     pub fn is_error(self) -> bool {
-        !matches!(self, Self::NotTaken | Self::NoValue)
+        !matches!(self, Self::NotTaken | Self::NoValue | Self::MachinePools)
     }
 }
 

@@ -111,12 +111,9 @@ impl Reader {
         let resources = self.object(fields.get("matchResources"), &known, place, within);
         let machine_pools = resources.get("machinePoolClass").is_some();
         if machine_pools {
-            self.refuse(
-                Rule::MachinePools,
-                place,
-                "selector.matchResources.machinePoolClass",
-                "machine pools are not supported here; use machineDeploymentClass",
-            );
+            let field = "selector.matchResources.machinePoolClass";
+            let why = "machine pools are not supported here: it selects nothing";
+            self.findings.add(Rule::MachinePools, place, field, None, why);
         }
         let within = "selector.matchResources.machineDeploymentClass";
         let names = resources.get("machineDeploymentClass");

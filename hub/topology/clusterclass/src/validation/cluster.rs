@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
-        model::{Class, Cluster, HealthCheck, Report, Topology, Version},
+        model::{Class, Cluster, HealthCheck, Metadata, Report, Topology, Version, WorkerTopology},
         variables::{Variables, is_block},
     },
-    names::{check_metadata, is_dns_label, is_label_value},
+    names::{check_metadata, is_dns_name, is_label_value},
     quantity::{check_health, check_rollout},
     taints::{Machines, check_taints},
 };
@@ -32,8 +32,12 @@ pub(super) const TOPOLOGY_RULES: &[fn(&Cluster, &Topology, &mut Report)] = &[
 ];
 
 /// Rules of a topology and its class.
-pub(super) const CLASS_RULES: &[fn(&Topology, &Class, &mut Report)] =
-    &[worker_class_exists, health_check_override, version_listed];
+pub(super) const CLASS_RULES: &[fn(&Topology, &Class, &mut Report)] = &[
+    worker_class_exists,
+    autoscaler_replicas_of_class,
+    health_check_override,
+    version_listed,
+];
 
 const CONCURRENCY: &str = "topology.cluster.x-k8s.io/upgrade-concurrency";
 const AUTOSCALER: [&str; 2] = [
@@ -41,13 +45,13 @@ const AUTOSCALER: [&str; 2] = [
     "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size",
 ];
 
-/// The name is a label of DNS.
+/// The name is one of DNS, and a label's value.
 fn cluster_name(cluster: &Cluster, report: &mut Report) {
-    if !is_dns_label(&cluster.name) {
+    if !is_dns_name(&cluster.name) || !is_label_value(&cluster.name) {
         report.say(
             "cluster-name",
             "metadata.name",
-            "must be lower-case letters, digits and -, at most 63",
+            "must be lower-case letters, digits, - and ., at most 63",
         );
     }
 }
@@ -123,14 +127,41 @@ fn worker_name(_: &Cluster, topology: &Topology, report: &mut Report) {
 
 /// Who lets an autoscaler choose how many machines there are does not say it too.
 fn autoscaler_replicas(_: &Cluster, topology: &Topology, report: &mut Report) {
-    for worker in &topology.workers {
-        let scaled = AUTOSCALER
-            .iter()
-            .any(|name| worker.metadata.annotations.contains_key(*name));
-        if let (true, Some(replicas)) = (scaled, &worker.replicas) {
-            let message = "must not be given beside annotations for the autoscaler: remove one of them";
-            report.say("autoscaler-replicas", &replicas.field, message);
+    for worker in topology
+        .workers
+        .iter()
+        .filter(|worker| is_scaled(&worker.metadata))
+    {
+        replicas_beside_autoscaler(worker, "annotations for the autoscaler", report);
+    }
+}
+
+/// The same, where the class says that an autoscaler chooses.
+fn autoscaler_replicas_of_class(topology: &Topology, class: &Class, report: &mut Report) {
+    for worker in topology
+        .workers
+        .iter()
+        .filter(|worker| !is_scaled(&worker.metadata))
+    {
+        if class
+            .worker(&worker.class)
+            .is_some_and(|class| is_scaled(&class.metadata))
+        {
+            replicas_beside_autoscaler(worker, "annotations of its class for the autoscaler", report);
         }
+    }
+}
+
+fn is_scaled(metadata: &Metadata) -> bool {
+    AUTOSCALER
+        .iter()
+        .any(|name| metadata.annotations.contains_key(*name))
+}
+
+fn replicas_beside_autoscaler(worker: &WorkerTopology, what: &str, report: &mut Report) {
+    if let Some(replicas) = &worker.replicas {
+        let message = format!("must not be given beside {what}: remove one of them");
+        report.say("autoscaler-replicas", &replicas.field, message);
     }
 }
 

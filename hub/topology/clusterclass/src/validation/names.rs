@@ -11,7 +11,8 @@ pub(super) fn is_dns_label(text: &str) -> bool {
         && !text.ends_with('-')
 }
 
-fn is_dns_name(text: &str) -> bool {
+/// A name of DNS: labels with dots between them, at most 253.
+pub(super) fn is_dns_name(text: &str) -> bool {
     let part = |part: &str| part.len() > 63 || is_dns_label(part);
     let inside = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-.".contains(&byte);
     text.len() <= 253 && text.bytes().all(inside) && text.split('.').all(part)

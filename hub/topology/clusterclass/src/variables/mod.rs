@@ -50,6 +50,9 @@ impl Variables {
             if report.count() == before {
                 constants(&schema, &definition.schema.field, report);
             }
+            if report.count() == before {
+                constants_keep_rules(&schema, &rules, &definition.schema.field, report);
+            }
             let one = Read {
                 required: definition.required,
                 schema,
@@ -164,6 +167,24 @@ impl Variables {
             for (field, message) in self.problems(variable) {
                 report.say("variable-value", field, message);
             }
+        }
+    }
+}
+
+/// The variable's own default, examples and listed values keep its rules.
+fn constants_keep_rules(schema: &Schema, rules: &Rules, path: &str, report: &mut Report) {
+    let default = schema
+        .default
+        .iter()
+        .map(|value| (format!("{path}.default"), value));
+    let examples = schema.examples.iter().map(|one| (one.field.clone(), &one.value));
+    let listed = schema.listed.iter().flatten().enumerate();
+    let listed = listed.map(|(at, value)| (format!("{path}.enum[{at}]"), value));
+    for (at, value) in default.chain(examples).chain(listed) {
+        let mut value = value.clone();
+        defaults::fill(schema, &mut value);
+        for (field, message) in rules.problems(&value, None, &at) {
+            report.say("variable-constant", field, message);
         }
     }
 }

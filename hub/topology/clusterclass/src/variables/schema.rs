@@ -145,6 +145,8 @@ impl Reader<'_> {
                         .say(RULE, at, "must not be within allOf, anyOf, oneOf or not");
                 }
                 name if OTHERS.contains(&name) || BOUNDS.contains(&name) => {}
+                // Below the outermost schema an API server keeps fields that it does not know, and Cluster API reads none.
+                _ if self.schemas > 1 => {}
                 _ => self
                     .report
                     .say("unknown-field", at, "no such field of a schema: remove it"),

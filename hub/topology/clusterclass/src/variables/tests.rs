@@ -122,21 +122,34 @@ fn schemas_are_structural() {
 }
 
 #[test]
+fn fields_of_schemas_that_nobody_reads_are_kept_below_the_outermost() {
+    let list = json!({"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
+        "items": {"type": "object", "nullable": true, "properties": {"name": {"type": "string", "title": "Name"}}}});
+    assert_eq!(
+        defined("a", json!({"type": "object", "properties": {"list": list}})),
+        []
+    );
+    assert_eq!(
+        defined("a", list),
+        [
+            ("v[0].s.x-kubernetes-list-map-keys".to_owned(), "unknown-field"),
+            ("v[0].s.x-kubernetes-list-type".to_owned(), "unknown-field"),
+        ]
+    );
+}
+
+#[test]
 fn what_is_left_out_of_schemas_is_refused() {
     let told = defined(
         "a",
         json!({"type": "object", "properties": {
-            "r": {"type": "object", "$ref": "#"}, "n": {"type": "string", "nullable": true},
+            "r": {"type": "object", "$ref": "#"},
             "f": {"type": "string", "format": "email"}}}),
     );
     let at = |name: &str| format!("v[0].s.properties{name}");
     assert_eq!(
         told,
-        [
-            (at("[f].format"), "left-out"),
-            (at("[n].nullable"), "unknown-field"),
-            (at("[r].$ref"), "left-out"),
-        ]
+        [(at("[f].format"), "left-out"), (at("[r].$ref"), "left-out"),]
     );
 }
 
@@ -407,4 +420,20 @@ fn a_large_schema_is_told_once() {
         told[0],
         ("v[0].s.allOf[50].pattern".to_owned(), "variable-schema")
     );
+}
+
+#[test]
+fn constants_keep_the_rules_of_their_variable() {
+    let with = |name: &str, value: Value| {
+        let mut schema = json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self < 3"}]});
+        schema[name] = value;
+        defined("a", schema)
+    };
+    let told = |place: &str| vec![(format!("v[0].s.{place}"), "variable-constant")];
+    assert_eq!(with("default", json!(5)), told("default"));
+    assert_eq!(with("example", json!(5)), told("example"));
+    assert_eq!(with("enum", json!([1, 5])), told("enum[1]"));
+    for name in ["default", "example"] {
+        assert_eq!(with(name, json!(2)), []);
+    }
 }

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::{
     super::{
         event::{Event, Recorded},
+        said::Said,
         seen::Rest,
     },
     *,
@@ -125,18 +126,28 @@ fn one_that_fails_or_takes_too_long_holds_the_others() {
     let settled = Event::Settled {
         cluster: name("b"),
         generation: 1,
+        said: Said::new(),
     };
     assert_eq!(of(vec![began(), settled], 2_000)[0].1, go(true));
 }
 
 #[test]
 fn the_edit_of_one_cluster_does_not_wait() {
-    let began = Event::RolloutBegan { cluster: name("b") };
-    let settled = Event::Settled {
+    let began = || Event::RolloutBegan { cluster: name("b") };
+    let settled = |said: &[(&str, &str)]| Event::Settled {
         cluster: name("a"),
         generation: 7,
+        said: said
+            .iter()
+            .map(|(place, word)| ((*place).to_owned(), (*word).to_owned()))
+            .collect(),
     };
-    assert_eq!(of(vec![began, settled], 2)[0].1, go(true));
+    let turn = |said| of(vec![began(), settled(said)], 2).remove(0).1;
+    assert_eq!(turn(&[("version", "another")]), go(true));
+    assert!(
+        matches!(turn(&[]), Turn::Hold(_)),
+        "it says nothing else of its machines"
+    );
 }
 
 #[test]

@@ -171,3 +171,136 @@ fn classes_that_are_too_much_are_told_and_the_others_go_on() {
         assert!(planned.findings.iter().all(|one| !one.field.is_empty()), "{rule}");
     }
 }
+
+fn class_with(default: &str) -> String {
+    let patch = r#"
+  variables:
+  - name: size
+    schema: {openAPIV3Schema: {type: object, properties: {cpus: {type: integer, default: DEFAULT}}, default: {}}}
+  patches:
+  - name: size
+    definitions:
+    - selector: {apiVersion: i.x/v1, kind: CloudTemplate, matchResources: {infrastructureCluster: true}}
+      jsonPatches: [{op: add, path: /spec/template/spec/cpus, valueFrom: {variable: size.cpus}}]
+---
+apiVersion: i.x/v1"#;
+    let patch = patch.replace("DEFAULT", default);
+    CLASS.replacen("\n---\napiVersion: i.x/v1", &patch, 1)
+}
+
+/// What is there after the Cluster was made, as a server has it.
+fn made_by(class: &str) -> String {
+    let mut planned = plans(&files(&[class, &cluster("a", "v1.30.0")]), None).expect("files");
+    assert_eq!(planned.findings, []);
+    let plan = planned.plans.remove(0);
+    let objects = plan.objects().map(|object| {
+        let mut object = object.clone();
+        if object["kind"] == "Cluster" {
+            object["spec"]["topology"] =
+                serde_json::json!({"classRef": {"name": "k"}, "version": "v1.30.0", "controlPlane": {}});
+            for defaults in &plan.defaults {
+                defaults.write(&mut object);
+            }
+        }
+        format!("---\n{}", crate::patch::print::yaml(&object))
+    });
+    objects.collect()
+}
+
+fn fields(planned: &Planned) -> Vec<String> {
+    assert_eq!(planned.findings, []);
+    let changes = planned.plans.iter().flat_map(|plan| &plan.changes);
+    let writes = changes.filter(|change| change.action.writes());
+    writes
+        .flat_map(|change| &change.fields)
+        .map(|field| field.field.clone())
+        .collect()
+}
+
+#[test]
+fn a_default_is_given_once_and_another_one_changes_nothing() {
+    let there = made_by(&class_with("1"));
+    assert!(there.contains("cpus: 1"), "{there}");
+    let of = |class: &str, there: &str| fields(&plans(&files(&[class, there]), None).expect("files"));
+    assert_eq!(of(&class_with("1"), &there), Vec::<String>::new());
+    assert_eq!(
+        of(&class_with("2"), &there),
+        Vec::<String>::new(),
+        "it has its own"
+    );
+    let without = there.replace("value:\n        cpus: 1", "value: {}");
+    assert_ne!(without, there);
+    let class = class_with("2");
+    assert_eq!(of(&class, &without), ["spec.cpus"]);
+    let planned = plans(&files(&[&class, &without]), None).expect("files");
+    let told = crate::desired::table::table(&planned.plans);
+    let line = r#"default/a: the Cluster keeps a default: spec.topology.variables[size]: {} -> {"cpus":2}"#;
+    assert!(told.contains(line), "{told}");
+}
+
+#[test]
+fn what_the_older_class_gave_stays_when_files_are_compared() {
+    let of = |old: &str, new: &str, say: &str| {
+        let cluster =
+            cluster("a", "v1.30.0").replace("controlPlane: {}", &format!("controlPlane: {{}}{say}"));
+        let (old, new) = (files(&[old, &cluster]), files(&[new, &cluster]));
+        fields(&plans(&new, Some(&old)).expect("files"))
+    };
+    let (one, two) = (class_with("1"), class_with("2"));
+    assert_eq!(of(&one, &two, ""), Vec::<String>::new());
+    let said = ", variables: [{name: size, value: {}}]";
+    assert_eq!(of(&one, &two, said), Vec::<String>::new());
+    assert_eq!(
+        of(CLASS, &two, ""),
+        ["spec.cpus"],
+        "a variable that is new has the default of now"
+    );
+}
+
+#[test]
+fn a_template_without_content_is_planned_if_a_patch_adds_it() {
+    let empty = CLASS.replace("\nspec: {template: {spec: {a: 1}}}", "");
+    assert_ne!(empty, CLASS);
+    let all = |class: &str| plans(&files(&[class, &cluster("a", "v1.30.0")]), None).expect("files");
+    assert_eq!(shown(&all(&empty)), ["ClusterClass default/k template-empty"]);
+    let patched = |enabled: &str| {
+        let patch = format!(
+            "\n  patches:\n  - name: content\n    enabledIf: '{enabled}'\n    definitions:\n    \
+             - selector: {{apiVersion: i.x/v1, kind: CloudTemplate, matchResources: {{infrastructureCluster: true}}}}\n      \
+             jsonPatches: [{{op: add, path: /spec, value: {{template: {{spec: {{a: 2}}}}}}}}]\n---\napiVersion: i.x/v1"
+        );
+        all(&empty.replacen("\n---\napiVersion: i.x/v1", &patch, 1))
+    };
+    let planned = patched("true");
+    assert_eq!(shown(&planned), ["a v1.30.0 create,create,update"]);
+    let cloud = planned.plans[0].objects().next().expect("infrastructure");
+    assert_eq!(cloud["spec"], serde_json::json!({"a": 2}));
+    assert_eq!(shown(&patched("false")), ["Cluster default/a template-empty"]);
+}
+
+#[test]
+fn a_class_that_offers_machine_pools_is_planned_for_clusters_that_use_none() {
+    let pools = "\n  workers:\n    machinePools:\n    - {class: p, template: {bootstrap: {ref: {apiVersion: b.x/v1, kind: BootTemplate, \
+                 name: t}}, infrastructure: {ref: {apiVersion: i.x/v1, kind: PoolTemplate, name: t}}}}\n  patches:\n  - name: \
+                 pools\n    definitions:\n    - selector: {apiVersion: i.x/v1, kind: PoolTemplate, matchResources: \
+                 {machinePoolClass: {names: [p]}}}\n      jsonPatches: [{op: add, path: /spec/template/spec/b, value: 1}]\n---\n\
+                 apiVersion: i.x/v1";
+    let class = CLASS.replacen("\n---\napiVersion: i.x/v1", pools, 1);
+    let using = cluster("b", "v1.30.0").replace(
+        "controlPlane: {}",
+        "controlPlane: {}, workers: {machinePools: [{class: p, name: q}]}",
+    );
+    let planned = plans(&files(&[&class, &cluster("a", "v1.30.0"), &using]), None).expect("files");
+    assert_eq!(
+        shown(&planned),
+        ["a v1.30.0 create,create,update", "Cluster default/b left-out"]
+    );
+    let warned: Vec<&str> = planned.warnings.iter().map(|one| one.field.as_str()).collect();
+    assert_eq!(warned, ["spec.workers.machinePools"]);
+    assert!(
+        plans(&files(&[CLASS, &cluster("a", "v1.30.0")]), None)
+            .expect("files")
+            .warnings
+            .is_empty()
+    );
+}

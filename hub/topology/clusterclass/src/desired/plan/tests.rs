@@ -131,7 +131,10 @@ fn made(plan: &Plan) -> String {
         let mut object = object.clone();
         match object["kind"].as_str() {
             Some("Plane") => object["status"] = json!({"versions": [object["spec"]["version"]]}),
-            Some("Cluster") => object["spec"]["topology"] = topology(),
+            Some("Cluster") => {
+                object["spec"]["topology"] = topology();
+                object["spec"]["topology"]["variables"] = json!([{"name": "image", "value": "standard"}]);
+            }
             _ => {}
         }
         if object["kind"] == "Cluster" {
@@ -338,6 +341,46 @@ fn what_is_as_it_should_be_is_kept() {
     assert_eq!(names(&first), names(&again), "names stay");
     let compared = only(&[CLASS, TEMPLATES, CLUSTER], Some(&[CLASS, TEMPLATES, CLUSTER]));
     assert_eq!(places(&compared), Vec::<String>::new());
+}
+
+#[test]
+fn a_plan_of_what_was_just_made_changes_nothing_for_every_builtin() {
+    let all = |selector: &str| {
+        format!(
+            "    - selector: {{{selector}}}\n      \
+             jsonPatches: [{{op: add, path: /spec/template/spec/all, valueFrom: {{variable: builtin}}}}]\n"
+        )
+    };
+    let class = format!(
+        "{CLASS}  - name: all\n    definitions:\n{}{}{}{}",
+        all(
+            "apiVersion: infra.x/v1beta2, kind: CloudTemplate, matchResources: {infrastructureCluster: true}"
+        ),
+        all("apiVersion: cp.x/v1beta2, kind: PlaneTemplate, matchResources: {controlPlane: true}"),
+        all(
+            "apiVersion: infra.x/v1beta2, kind: MachineTemplate, matchResources: {controlPlane: true, machineDeploymentClass: {names: [linux]}}"
+        ),
+        all(
+            "apiVersion: boot.x/v1beta2, kind: BootTemplate, matchResources: {machineDeploymentClass: {names: [linux]}}"
+        ),
+    );
+    let templates = TEMPLATES.replace(
+        "spec: {template: {spec: {machineTemplate",
+        "spec: {template: {metadata: {labels: {of: plane}, annotations: {by: template}}, spec: {machineTemplate",
+    );
+    assert_ne!(templates, TEMPLATES);
+    let first = only(&[&class, &templates, CLUSTER], None);
+    let plane = &object(&first, "control-plane")["spec"]["all"]["controlPlane"]["metadata"];
+    assert_eq!(
+        plane["labels"],
+        object(&first, "control-plane")["metadata"]["labels"]
+    );
+    assert_eq!(
+        plane["annotations"],
+        object(&first, "control-plane")["metadata"]["annotations"]
+    );
+    let again = only(&[&class, &templates, &made(&first)], None);
+    assert_eq!(places(&again), Vec::<String>::new());
 }
 
 #[test]

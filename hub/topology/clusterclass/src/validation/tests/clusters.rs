@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{AT_CLUSTERS, OF_CLUSTER, class, cluster, of_cluster, one, taint, told, with, without};
+use super::{AT_CLUSTERS, OF_CLUSTER, WORKER, class, cluster, of_cluster, one, taint, told, with, without};
 
 #[test]
 fn cluster_by_itself() {
@@ -10,7 +10,7 @@ fn cluster_by_itself() {
         (
             "/metadata",
             "name",
-            json!("a-1"),
+            json!("a-1.b"),
             json!("A"),
             "cluster-name",
             "metadata.name",
@@ -95,6 +95,12 @@ fn autoscaler_replicas() {
     let both = with(scaled, OF_CLUSTER, "replicas", json!(3));
     let field = format!("{AT_CLUSTERS}.replicas");
     assert_eq!(told(&[&class(), &both], None), one("autoscaler-replicas", &field));
+    let of_class = with(class(), WORKER, "metadata", json!({"annotations": {name: "3"}}));
+    let said = with(cluster(), OF_CLUSTER, "replicas", json!(3));
+    assert_eq!(
+        told(&[&of_class, &said], None),
+        one("autoscaler-replicas", &field)
+    );
 }
 
 #[test]

@@ -1,0 +1,134 @@
+//! Owns: which hub may write the topologies of a management cluster: the one that a Lease there names. It is over when it was
+//! seen unmoved for its duration, by the one monotonic time that is passed in; clocks of others are compared with nothing.
+//! Never: asks a server.
+
+use std::time::Duration;
+
+/// How long a renewal holds: so long the Lease is seen unmoved before another hub takes it.
+pub const DURATION: Duration = Duration::from_secs(45);
+/// How often the holder renews it, and one who waits looks at it.
+pub const RENEW_PERIOD: Duration = Duration::from_secs(2);
+/// Longest wait for the answer to one renewal.
+pub const RENEW_WAIT: Duration = Duration::from_secs(3);
+/// How long its holder begins writes after the last renewal that it began with success.
+pub const RENEW_DEADLINE: Duration = Duration::from_secs(8);
+
+/// A Lease as it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Record {
+    /// Who holds it; empty: nobody.
+    pub holder: String,
+    /// When the holder says that it renewed it, microseconds. Only ever compared with itself.
+    pub renewed: Option<i64>,
+    /// How often it has been taken.
+    pub transitions: i32,
+    /// How long a renewal holds; [`DURATION`] if it does not say.
+    pub duration: Option<Duration>,
+}
+
+/// What one who wants the Lease does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Writes its name, with this number of the hold.
+    Take(i32),
+    /// Waits: another hub, of this name, has it.
+    Wait(String),
+}
+
+/// One who wants the Lease, or has it.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    holder: String,
+    /// What was seen last of another one's, and since when it is like that.
+    seen: Option<(Record, Duration)>,
+}
+
+impl Candidate {
+    /// One of this name, which no other process has.
+    pub fn new(holder: String) -> Self {
+        Self { holder, seen: None }
+    }
+
+    /// Its name.
+    pub fn holder(&self) -> &str {
+        &self.holder
+    }
+
+    /// Looks at the Lease, at this time of a clock that only goes forward.
+    pub fn look(&mut self, found: Option<&Record>, now: Duration) -> Verdict {
+        let Some(found) = found else {
+            return Verdict::Take(0);
+        };
+        if found.holder == self.holder {
+            return Verdict::Take(found.transitions);
+        }
+        let next = found.transitions.saturating_add(1);
+        if found.holder.is_empty() {
+            return Verdict::Take(next);
+        }
+        let since = match &self.seen {
+            Some((seen, since)) if seen == found => *since,
+            _ => now,
+        };
+        self.seen = Some((found.clone(), since));
+        if now.saturating_sub(since) >= found.duration.unwrap_or(DURATION) {
+            return Verdict::Take(next);
+        }
+        Verdict::Wait(found.holder.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(holder: &str, renewed: i64) -> Record {
+        Record {
+            holder: holder.to_owned(),
+            renewed: Some(renewed),
+            transitions: 3,
+            duration: None,
+        }
+    }
+
+    #[test]
+    fn a_lease_of_another_hub_is_taken_once_it_stood_still_for_its_duration() {
+        let mut second = Candidate::new("b".to_owned());
+        let waits = Verdict::Wait("a".to_owned());
+        let second_of = Duration::from_secs;
+        assert_eq!(second.look(Some(&record("a", 1)), second_of(0)), waits);
+        assert_eq!(second.look(Some(&record("a", 1)), second_of(44)), waits);
+        assert_eq!(
+            second.look(Some(&record("a", 2)), second_of(46)),
+            waits,
+            "it was renewed"
+        );
+        assert_eq!(second.look(Some(&record("a", 2)), second_of(90)), waits);
+        assert_eq!(
+            second.look(Some(&record("a", 2)), second_of(91)),
+            Verdict::Take(4)
+        );
+    }
+
+    #[test]
+    fn ones_own_and_nobodys_is_taken_at_once() {
+        let mut hub = Candidate::new("b".to_owned());
+        assert_eq!(hub.look(None, Duration::ZERO), Verdict::Take(0));
+        assert_eq!(hub.look(Some(&record("b", 1)), Duration::ZERO), Verdict::Take(3));
+        assert_eq!(hub.look(Some(&record("", 1)), Duration::ZERO), Verdict::Take(4));
+    }
+
+    #[test]
+    fn a_lease_says_itself_how_long_it_holds() {
+        let mut hub = Candidate::new("b".to_owned());
+        let short = Record {
+            duration: Some(Duration::from_secs(5)),
+            ..record("a", 1)
+        };
+        assert_eq!(
+            hub.look(Some(&short), Duration::ZERO),
+            Verdict::Wait("a".to_owned())
+        );
+        assert_eq!(hub.look(Some(&short), Duration::from_secs(5)), Verdict::Take(4));
+    }
+}
