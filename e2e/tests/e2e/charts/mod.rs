@@ -174,7 +174,7 @@ const EVERYTHING: [(&str, &[&str]); 2] = [
             "--set=image.registry=registry.example.org/team,image.pullSecrets={pull}",
             "--set=policies.exemptUsers={velero},policies.exemptGroups={backup},policies.action=Audit",
             "--set=networkPolicy.metricsNamespaces={monitoring},withdrawalHoldSeconds=0",
-            "--set=podLabels.team=shop,topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone",
+            "--set=podLabels.team=shop,objectLabels.example\\.org/team=shop,topologySpreadConstraints[0].maxSkew=1,topologySpreadConstraints[0].topologyKey=zone",
             "--set=topologySpreadConstraints[0].whenUnsatisfiable=ScheduleAnyway",
             "--set=affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey=zone",
             "--set=serviceAccount.annotations.note=a,extraArgs={--node-tolerance=5}",
