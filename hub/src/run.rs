@@ -157,7 +157,7 @@ fn door_bounds(sets: usize) -> DoorBounds {
     let (connections, handshakes, for_operators) = (bounds.connections, bounds.handshakes, bounds.reserve);
     info!(
         descriptors,
-        connections, for_operators, handshakes, "this many sockets may be open"
+        connections, for_operators, handshakes, "connection limits"
     );
     if connections < CONNECTIONS_MAX {
         warn!(

@@ -88,17 +88,17 @@ enum MemberCommand {
         long_about = "Delete what other clusters still hold from a cluster that is gone for good and is not a member. A hub \
         that started with an empty or an old log does not know whether a cluster that its log lacks, or calls evicted, \
         lives: members keep the objects of such clusters until those report to this hub. If one will never come \
-        back, this lets them go.\n\n\
+        back, this deletes them.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
         Example:\n  tributary-hub member forget gone --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Forget(ForgetArgs),
-    /// Let go what a member took back and the removal brake holds
+    /// Accept the mass withdrawal of a member that the hub has put on hold
     #[command(
-        long_about = "Let go what a member took back and the removal brake holds: a member that takes back most of its \
-        exports at once is held, and they go on to count in all other clusters. Look at its cluster first: if its \
-        ServiceExports are gone by mistake, bring them back there, and nothing is held any more. If they are meant to be \
-        gone, this lets them go.\n\n\
+        long_about = "Accept the mass withdrawal of a member that the hub has put on hold: when a member withdraws most of its \
+        exports at once, they still count in all other clusters for the time of the hold. Look at its cluster first: if its \
+        ServiceExports are gone by mistake, bring them back there, and the hold ends. If they are meant to be \
+        gone, this removes them at once.\n\n\
         With --self-preservation it ends that instead: members that stay lost are withdrawn, although many are lost at \
         one time.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
