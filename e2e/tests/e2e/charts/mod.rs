@@ -158,6 +158,8 @@ const EVERYTHING: [(&str, &[&str]); 2] = [
             "--set=topology=shadow,topologyProviders={infrastructure.example.org},inventory.accessProvidersConfigMapName=access,join.secretName=joining,join.certificateLifetime=90d",
             "--set=topologyEnrolment.mode=install,topologyEnrolment.configMapName=agent,topologyEnrolment.drainLimit=90s",
             "--set=topologyEnrolment.hubs={https://hub.example.org:8443},topologyEnrolment.joinAddresses={https://join.example.org:8444}",
+            "--set=podLabels.team=shop,serviceAccount.annotations.note=a,extraArgs={--inventory-namespace=inventory}",
+            "--set=affinity.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution[0].topologyKey=zone",
             "--set=topologyWebhook.secretName=webhook,topologyWebhook.annotations.cert-manager\\.io/inject-ca-from=a/b",
             "--set=nodeSelector.disk=fast,podAnnotations.note=a,tolerations[0].key=a,tolerations[0].operator=Exists",
         ],
