@@ -13,6 +13,7 @@ exec </dev/null
 
 # The release whose checks deny.toml is written for.
 readonly CARGO_DENY_VERSION=0.20.2
+readonly CARGO_FUZZ_VERSION=0.13.2
 # Longest wait for the advisory database, which a closed network does not reach.
 readonly ADVISORIES_WAIT=60s
 

@@ -8,6 +8,7 @@ use shared::{
     model::{
         ClusterId, name,
         policy::{BRAKE_LONGEST_MILLIS, Brake, Pattern},
+        validate,
     },
     process::LogArgs,
     tls::{HubAddress, TlsFiles},
@@ -227,6 +228,16 @@ pub struct RunArgs {
     /// Most imports that this cluster takes, whatever the hub sends. Nothing that stands is removed because of it
     #[arg(long, env = "TRIBUTARY_IMPORTS_MAX", value_name = "COUNT", default_value_t = IMPORTS_MAX)]
     pub imports_max: usize,
+    /// Labels of every Service, EndpointSlice and ServiceImport that the agent makes, as KEY=VALUE; several with commas. For
+    /// clusters whose policies demand a label. They win over exported labels of the same key
+    #[arg(
+        long,
+        env = "TRIBUTARY_OBJECT_LABELS",
+        value_name = "KEY=VALUE",
+        value_delimiter = ',',
+        value_parser = object_label
+    )]
+    pub object_labels: Vec<(Box<str>, Box<str>)>,
     /// What becomes of the Leases of source clusters while no hub confirms them: `retain` goes on renewing them, so that
     /// everything stays; with `expire` what came from other clusters goes when they expire, as the clusterset's policy on
     /// lost members says
@@ -326,6 +337,14 @@ fn cluster_id(text: &str) -> Result<ClusterId, String> {
     ClusterId::new(text).map_err(|error| error.to_string())
 }
 
+fn object_label(text: &str) -> Result<(Box<str>, Box<str>), String> {
+    let Some((key, value)) = text.split_once('=') else {
+        return Err("a label is written as KEY=VALUE".to_owned());
+    };
+    validate::object_label(key, value).map_err(|invalid| invalid.problem)?;
+    Ok((key.into(), value.into()))
+}
+
 fn namespace(text: &str) -> Result<String, String> {
     if !name::is_dns_label(text) {
         return Err("a namespace is an RFC 1123 DNS label; patterns are not supported".to_owned());
@@ -376,6 +395,16 @@ mod tests {
                 "is no name or pattern",
             ),
             ("--hub https://a:1 --imports-max many", "invalid"),
+            ("--hub https://a:1 --object-labels team", "KEY=VALUE"),
+            ("--hub https://a:1 --object-labels team=-", "is no label value"),
+            (
+                "--hub https://a:1 --object-labels endpointslice.kubernetes.io/managed-by=me",
+                "is reserved",
+            ),
+            (
+                "--hub https://a:1 --object-labels app.kubernetes.io/managed-by=Helm",
+                "is reserved",
+            ),
             ("--hub https://a:1 --on-hub-loss panic", "possible values"),
             (
                 "--hub https://a:1 --node-tolerance 86401",

@@ -99,6 +99,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
             namespaces: (!args.import_namespaces.is_empty()).then_some(args.import_namespaces),
             metadata: (!args.import_metadata.is_empty()).then_some(args.import_metadata),
             imports_max: args.imports_max,
+            object_labels: args.object_labels.into_iter().collect(),
         },
         withdrawals,
         source_leases,

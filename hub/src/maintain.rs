@@ -103,7 +103,31 @@ pub fn restore(
     now: UnixMillis,
     random: u64,
 ) -> anyhow::Result<Vec<Cursor>> {
-    let report = verify(backup, &mut |_| {})?;
+    let end = CopyEnd::read(backup).with_context(|| {
+        format!(
+            "{} is no whole backup: what says up to where it reaches cannot be read",
+            backup.display()
+        )
+    })?;
+    let mut heads = Vec::new();
+    log::restore(backup, data, |restoring| {
+        // The store writes where it reads, so that the copy is verified and the backup may be read-only.
+        check(backup, &verify(restoring, &mut |_| {})?, wanted, end.as_ref())?;
+        for Contents { clusterset, .. } in log::contents(restoring)? {
+            heads.push(begin_epoch(restoring, &clusterset, now, random)?);
+        }
+        anyhow::Ok(())
+    })?;
+    Ok(heads)
+}
+
+/// Refuses what is no whole backup, and one of another clusterset.
+fn check(
+    backup: &Path,
+    report: &Report,
+    wanted: Option<&Clusterset>,
+    end: Option<&CopyEnd>,
+) -> anyhow::Result<()> {
     if let Some(wanted) = wanted
         && let Some(other) = report
             .logs
@@ -120,13 +144,7 @@ pub fn restore(
     if let Some(first) = damaged.and_then(|log| log.corruptions.first()) {
         bail!("{} is no whole backup: {first}", backup.display());
     }
-    let end = CopyEnd::read(backup).with_context(|| {
-        format!(
-            "{} is no whole backup: what says up to where it reaches cannot be read",
-            backup.display()
-        )
-    })?;
-    if let Some(end) = end.filter(|end| !end.is_reached(&report)) {
+    if let Some(end) = end.filter(|end| !end.is_reached(report)) {
         bail!(
             "{} is no whole backup: it is to reach revision {} of epoch {}, and ends before that. Take another one",
             backup.display(),
@@ -134,14 +152,7 @@ pub fn restore(
             end.epoch
         );
     }
-    let mut heads = Vec::new();
-    log::restore(backup, data, |restoring| {
-        for Contents { clusterset, .. } in log::contents(restoring)? {
-            heads.push(begin_epoch(restoring, &clusterset, now, random)?);
-        }
-        anyhow::Ok(())
-    })?;
-    Ok(heads)
+    Ok(())
 }
 
 fn begin_epoch(data: &Path, clusterset: &Clusterset, now: UnixMillis, random: u64) -> anyhow::Result<Cursor> {

@@ -43,7 +43,7 @@ pub use ports::{serve_grpc, serve_joining};
 type Task = futures::future::BoxFuture<'static, anyhow::Result<()>>;
 
 /// The clustersets that a file names, for a process whose admin port is this one. An error: it holds a mistake.
-pub(crate) fn sets(file: &Path, admin: SocketAddr) -> anyhow::Result<Vec<SetArgs>> {
+pub fn sets(file: &Path, admin: SocketAddr) -> anyhow::Result<Vec<SetArgs>> {
     let sets = Layout::read(file, admin)?.sets;
     Ok(sets.into_iter().map(|(_, set)| set).collect())
 }
@@ -157,7 +157,7 @@ fn door_bounds(sets: usize) -> DoorBounds {
     let (connections, handshakes, for_operators) = (bounds.connections, bounds.handshakes, bounds.reserve);
     info!(
         descriptors,
-        connections, for_operators, handshakes, "this many sockets may be open"
+        connections, for_operators, handshakes, "connection limits"
     );
     if connections < CONNECTIONS_MAX {
         warn!(

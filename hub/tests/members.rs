@@ -190,6 +190,13 @@ fn who_may_not_and_what_cannot_be_is_told_what_to_do() {
             "does not know the authority of our certificate",
         ),
         ("nobody", &["list"], "cannot read"),
+        (
+            "alice",
+            &["wait", "east", "--timeout", "1s"],
+            "after 1 s not every member is live: east is not a member yet",
+        ),
+        // What is wrong with a file stays wrong: nobody waits for it.
+        ("nobody", &["wait", "east", "--timeout", "7d"], "cannot read"),
     ] {
         let error = running.member(who, words).expect_err(said);
         assert!(error.contains(said), "{who} {words:?}: {error}");

@@ -246,7 +246,10 @@ mod tests {
     use shared::api::names::{AGENT_MANAGER, LABEL_MANAGED_BY, LABEL_SERVICE_NAME, LABEL_SOURCE_CLUSTER};
 
     use super::*;
-    use crate::watch::{Watched, show};
+    use crate::{
+        plan::{Action, LocalConfig, ServedFields, content::ConditionStatus, plan},
+        watch::{Watched, show},
+    };
 
     fn list<K: Kept>(store: &Watched<K>, objects: Vec<Value>) {
         show(store, Event::Init);
@@ -272,6 +275,54 @@ mod tests {
 
     fn cluster(name: &str) -> ClusterId {
         ClusterId::new(name).expect("an id")
+    }
+
+    /// Nobody else says why nothing comes of it: no Service, and so no fact, has such a name.
+    #[test]
+    fn an_export_that_is_called_as_no_service_can_be_is_told_so() {
+        let watches = Watches::default();
+        let name = "web.example.org";
+        let object =
+            json!({"metadata": {"namespace": "shop", "name": name, "uid": "e", "resourceVersion": "1"}});
+        list(&watches.exports, vec![object]);
+        list(&watches.namespaces, vec![json!({"metadata": {"name": "shop"}})]);
+        list(&watches.services, Vec::new());
+        list(&watches.slices, Vec::new());
+        list(&watches.imports, Vec::new());
+        let services = observed_services(&watches);
+        let [service] = &services[..] else {
+            panic!("{services:?}")
+        };
+        let (desired, own) = (Desired::default(), cluster("here"));
+        let (refused, deny) = (RefusedFacts::new(), NamespaceDenyList::default());
+        let (view, _) = view(
+            &watches,
+            &desired,
+            &own,
+            &deny,
+            &refused,
+            Refusals::default(),
+            service,
+        );
+        let config = LocalConfig {
+            cluster: own,
+            served: ServedFields::ALL,
+        };
+        let planned = plan(&desired, &view, &config, service);
+        let told = planned.actions.iter().find_map(|action| match action {
+            Action::ApplyExportStatus { conditions, .. } => Some(&conditions[0]),
+            _ => None,
+        });
+        let told = told.expect("conditions");
+        assert_eq!(
+            (&*told.reason, told.status),
+            ("InvalidExport", ConditionStatus::False)
+        );
+        assert!(
+            told.message.contains("\"web.example.org\" is not"),
+            "{}",
+            told.message
+        );
     }
 
     #[test]

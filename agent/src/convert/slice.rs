@@ -7,7 +7,7 @@ use shared::{
         ANNOTATION_REVISION, ENDPOINT_SLICE_MANAGER, LABEL_ENDPOINT_SLICE_MANAGED_BY,
         LABEL_KUBERNETES_SERVICE_NAME, LABEL_MANAGED_BY, LABEL_SERVICE_NAME, LABEL_SOURCE_CLUSTER,
     },
-    model::{ClusterId, Endpoint, EndpointPort, EndpointSlice as LocalSlice, IpFamily, Metadata, Revision},
+    model::{ClusterId, Endpoint, EndpointPort, EndpointSlice as LocalSlice, IpFamily, Revision},
 };
 
 use super::{
@@ -32,7 +32,7 @@ pub(crate) fn content_of(object: &EndpointSlice) -> Found<SliceContent> {
             take(LABEL_ENDPOINT_SLICE_MANAGED_BY).is_some_and(|by| *by == *ENDPOINT_SLICE_MANAGER);
         let source_cluster = take(LABEL_SOURCE_CLUSTER).and_then(|name| ClusterId::new(&name).ok());
         let (service, derived) = (take(LABEL_SERVICE_NAME), take(LABEL_KUBERNETES_SERVICE_NAME));
-        let intact = managed_by && slices_by && labels.is_empty();
+        let intact = managed_by && slices_by;
         let ports = object.ports.iter().flatten().filter(|_| owned.has(&["ports"]));
         let endpoints = object.endpoints.iter().filter(|_| owned.has(&["endpoints"]));
         let content = SliceContent {
@@ -46,6 +46,7 @@ pub(crate) fn content_of(object: &EndpointSlice) -> Found<SliceContent> {
             },
             ports: exactly(ports.filter_map(port_from)),
             endpoints: endpoints.map(endpoint_from).collect(),
+            labels,
         };
         (content, intact)
     })
@@ -133,10 +134,11 @@ pub(crate) fn slice_json(
     content: &SliceContent,
     revision: Option<Revision>,
 ) -> Value {
-    let mut labels = Metadata::from([(
+    let mut labels = content.labels.clone();
+    labels.insert(
         LABEL_ENDPOINT_SLICE_MANAGED_BY.into(),
         ENDPOINT_SLICE_MANAGER.into(),
-    )]);
+    );
     let source = content
         .source_cluster
         .as_ref()
@@ -219,4 +221,37 @@ fn target_ref_json(target: &TargetRef) -> Value {
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), json!(value.as_deref()?))));
     Value::Object(fields.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use shared::{api::names::AGENT_MANAGER, model::Metadata};
+
+    use super::*;
+
+    #[test]
+    fn labels_of_the_cluster_are_written_and_read_back_and_others_are_not_ours() {
+        let content = SliceContent {
+            service: Some("cart".into()),
+            source_cluster: ClusterId::new("west").ok(),
+            derived: None,
+            address_type: Some(IpFamily::V4),
+            ports: Vec::new(),
+            endpoints: [].into(),
+            labels: Metadata::from([("team".into(), "payments".into())]),
+        };
+        let mut json = slice_json("shop", "imported-x", Some("u"), &content, None);
+        assert_eq!(json["metadata"]["labels"]["team"], "payments");
+        let labels = json["metadata"]["labels"].as_object().unwrap();
+        let ours: Map<String, Value> = labels.keys().map(|key| (format!("f:{key}"), json!({}))).collect();
+        json["metadata"]["labels"]["theirs"] = json!("x");
+        json["metadata"]["managedFields"] = json!([{"manager": AGENT_MANAGER, "operation": "Apply",
+            "fieldsV1": {"f:metadata": {"f:labels": ours}}}]);
+        let written: EndpointSlice = serde_json::from_value(json).unwrap();
+        let Found::Ours(read) = content_of(&written) else {
+            panic!("it is ours")
+        };
+        assert!(read.intact);
+        assert_eq!(read.content, content);
+    }
 }

@@ -85,6 +85,8 @@ pub struct SourceLeases {
     metrics: ExpiryMetrics,
     /// Sources whose Lease's name is somebody else's, as people were told.
     taken: BTreeSet<ClusterId>,
+    /// When the API server last refused to renew a Lease that is over and did not move since.
+    refused: BTreeMap<ClusterId, Duration>,
     expired: Expired,
 }
 
@@ -110,6 +112,7 @@ impl SourceLeases {
             clock,
             metrics,
             taken: BTreeSet::new(),
+            refused: BTreeMap::new(),
             expired: Expired::new(),
         }
     }
@@ -308,13 +311,15 @@ impl SourceLeases {
     }
 
     /// Returns those that are over and could have been renewed. Where the API server does not take a Lease of a source (a
-    /// webhook or a policy that knows it by its name), the leader cannot renew it, though everybody writes its own.
+    /// webhook or a policy that knows it by its name), the leader cannot renew it, though everybody writes its own. Once it
+    /// takes them again the leader has the whole time of the Lease to renew it.
     async fn renewable(
-        &self,
+        &mut self,
         over: BTreeMap<ClusterId, Over>,
         leases: &BTreeMap<ClusterId, Lease>,
     ) -> (BTreeMap<ClusterId, Over>, Option<anyhow::Error>) {
         let (mut renewable, mut refused) = (BTreeMap::new(), None);
+        self.refused.retain(|cluster, _| over.contains_key(cluster));
         for (cluster, over) in over {
             if self.expired.contains_key(&cluster) {
                 renewable.insert(cluster, over); // it was proven then, and has not moved since
@@ -324,11 +329,13 @@ impl SourceLeases {
                 continue;
             };
             match self.api.replace(&object::name(&cluster), &tried(), lease).await {
+                Ok(_) if self.was_refused(&cluster, lease) => {}
                 Ok(_) => {
                     renewable.insert(cluster, over);
                 }
                 Err(error) if is_another(&error) => {} // it moved: the next look shows how
                 Err(error) => {
+                    self.refused.insert(cluster.clone(), (self.clock)());
                     let what =
                         format!("nobody could renew the Lease of {cluster}, so that it does not expire");
                     refused = Some(anyhow::Error::new(error).context(what));
@@ -336,6 +343,13 @@ impl SourceLeases {
             }
         }
         (renewable, refused)
+    }
+
+    /// Returns true if the API server refused to renew it less than its whole time ago.
+    fn was_refused(&self, cluster: &ClusterId, lease: &Lease) -> bool {
+        let whole_time = object::read(lease).duration.max(self.settings.duration);
+        let refused = self.refused.get(cluster);
+        refused.is_some_and(|at| (self.clock)().saturating_sub(*at) < whole_time)
     }
 
     /// People hear of what expires and of what is back; the plan heeds it from now on.

@@ -65,10 +65,11 @@ pub enum Violation {
     },
     /// The hub's epoch is of a time that this agent cannot believe. Remembered, it would have every other hub refused.
     #[error(
-        "the hub serves epoch {offered}, which began more than {} hours after this agent's clock ({} ms since 1970): if that \
-         clock is wrong, set it; if not, this is not the hub that it was, or its clock is wrong",
+        "the hub serves an epoch that began at {}, more than {} hours after this agent's clock ({}): if that clock is wrong, set \
+         it; if not, the hub's clock was wrong, or this is another hub",
+        .offered.created_at.rfc3339(),
         EPOCH_AHEAD_MAX_MILLIS / 3_600_000,
-        .clock.0
+        .clock.rfc3339()
     )]
     EpochAhead {
         /// The hub's.

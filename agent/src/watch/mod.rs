@@ -12,6 +12,7 @@ mod unreadable;
 use std::collections::BTreeSet;
 
 use kube::{Api, Client};
+use shared::model::ServiceKey;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -49,7 +50,11 @@ impl Default for Watches {
             namespaces: Watched::new(|_| None),
             services: Watched::new(KeptService::service),
             slices: Watched::new(KeptSlice::service),
-            exports: Watched::new(|export| export.head().service()),
+            // One that no Service can be called by is looked at too: its conditions say what is wrong with it.
+            exports: Watched::new(|export| {
+                let head = export.head();
+                Some(ServiceKey::as_called(&head.namespace, &head.name))
+            }),
             imports: Watched::new(|import| import.head().service()),
         }
     }

@@ -29,6 +29,8 @@ pub enum Fault {
     VerbFails(&'static str),
     /// A request of this verb is answered by 503, and nothing was done.
     Unavailable(&'static str),
+    /// A change of an object whose name begins so is answered by 403, a dry run too, as a policy does that knows names.
+    Denied(&'static str),
     /// The answer comes late.
     Slow {
         /// By how much.
@@ -39,11 +41,12 @@ pub enum Fault {
 }
 
 impl Fault {
-    fn concerns(&self, verb: &str) -> bool {
+    fn concerns(&self, verb: &str, name: &str) -> bool {
         let write = matches!(verb, "create" | "update" | "patch" | "delete");
         match self {
             Self::Conflict | Self::AnswerLost => write,
             Self::NoSpace => write && verb != "delete",
+            Self::Denied(names) => matches!(verb, "update" | "patch") && name.starts_with(names),
             Self::VerbFails(failing) | Self::Unavailable(failing) => verb == *failing,
             Self::Gone => matches!(verb, "list" | "watch"),
             Self::DropWatch => verb == "open watch",
@@ -55,39 +58,20 @@ impl Fault {
     }
 
     pub(crate) fn refusal(&self) -> Option<Refusal> {
-        match self {
-            Self::Conflict => Some(Refusal::new(
-                409,
-                "Conflict",
-                "injected fault: the object has been modified",
-            )),
-            Self::Gone => Some(Refusal::new(
-                410,
-                "Expired",
-                "injected fault: too old resource version",
-            )),
-            Self::TooManyRequests => Some(Refusal::new(
-                429,
-                "TooManyRequests",
-                "injected fault: please try again later",
-            )),
-            Self::NoSpace => Some(Refusal::new(
-                500,
-                "InternalError",
-                "injected fault: etcdserver: mvcc: database space exceeded",
-            )),
-            Self::InternalError | Self::VerbFails(_) => Some(Refusal::new(
-                500,
-                "InternalError",
-                "injected fault: internal error",
-            )),
-            Self::Unavailable(_) => Some(Refusal::new(
-                503,
-                "ServiceUnavailable",
-                "injected fault: the server is currently unable to handle the request",
-            )),
-            _ => None,
-        }
+        let (code, reason, words) = match self {
+            Self::Conflict => (409, "Conflict", "the object has been modified"),
+            Self::Gone => (410, "Expired", "too old resource version"),
+            Self::TooManyRequests => (429, "TooManyRequests", "please try again later"),
+            Self::NoSpace => (500, "InternalError", "etcdserver: mvcc: database space exceeded"),
+            Self::InternalError | Self::VerbFails(_) => (500, "InternalError", "internal error"),
+            Self::Unavailable(_) => {
+                let words = "the server is currently unable to handle the request";
+                (503, "ServiceUnavailable", words)
+            }
+            Self::Denied(_) => (403, "Forbidden", "a policy denies it"),
+            _ => return None,
+        };
+        Some(Refusal::new(code, reason, format!("injected fault: {words}")))
     }
 }
 
@@ -167,17 +151,17 @@ impl Faults {
     }
 
     pub(crate) fn drops_watch(&self, opened: u64, resource: &str) -> bool {
-        opened < self.watch_epoch() || self.decide("open watch", resource).is_some()
+        opened < self.watch_epoch() || self.decide("open watch", resource, "").is_some()
     }
 
     pub(crate) fn skips_bookmark(&self, resource: &str) -> bool {
-        self.decide("bookmark", resource).is_some()
+        self.decide("bookmark", resource, "").is_some()
     }
 
-    pub(crate) fn decide(&self, verb: &str, resource: &str) -> Option<Fault> {
+    pub(crate) fn decide(&self, verb: &str, resource: &str, name: &str) -> Option<Fault> {
         let Layer { random, rules, .. } = &mut *self.layer();
         for rule in rules {
-            let concerned = rule.left > 0 && rule.fault.concerns(verb);
+            let concerned = rule.left > 0 && rule.fault.concerns(verb, name);
             if concerned && (rule.resource.is_empty() || rule.resource == resource) {
                 let hit = random.next() % u64::from(ALWAYS) < u64::from(rule.permille);
                 if hit {

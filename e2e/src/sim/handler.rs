@@ -70,7 +70,7 @@ impl Cluster {
                 ..Entry::default()
             },
         };
-        let fault = self.faults.decide(entry.verb, &entry.resource);
+        let fault = self.faults.decide(entry.verb, &entry.resource, &entry.name);
         let answer = match (target, fault.as_ref().and_then(Fault::refusal)) {
             (_, Some(refusal)) | (Err(refusal), None) => Err(refusal),
             (Ok(target), None) => self.perform(request, target),

@@ -12,6 +12,7 @@ mod documents;
 mod durability;
 mod enrolled_clusters;
 mod failures;
+mod fuzz;
 mod grpcurl;
 mod health;
 mod hub_lease;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
     trials.extend(manifests::trials());
     trials.extend(permissions::trials());
     trials.extend(failures::trials());
+    trials.extend(fuzz::trials());
     trials.extend(hub_lease::trials());
     trials.extend(profiles::trials());
     trials.extend(inventory::trials());

@@ -84,19 +84,24 @@ impl LogCopy {
 }
 
 /// Puts the log that `copy` holds into `data_dir`, which must not hold one. `prepare` is given the directory in which it
-/// stands before it is taken for the log. What was interrupted is done anew by the next call, and no hub starts before.
+/// stands before it is taken for the log; what it refuses is removed from there. What was interrupted is done anew by the
+/// next call, and no hub starts before. Nothing is written to `copy`, which may be on a medium that takes no writes.
 pub fn restore<E: From<OpenError>>(
     copy: &Path,
     data_dir: &Path,
     prepare: impl FnOnce(&Path) -> Result<(), E>,
 ) -> Result<(), E> {
     let failed = |error: io::Error| directory::store_error(data_dir, error.into());
-    fs::create_dir_all(data_dir).map_err(failed)?;
+    directory::make(data_dir).map_err(failed)?;
     let _lock = directory::lock(data_dir)?;
+    let _at_rest = directory::copy_at_rest(copy)?;
     let restoring = data_dir.join(RESTORING);
     clear(data_dir, &restoring).map_err(failed)??;
     copy_segments(copy, &restoring).map_err(failed)?;
-    prepare(&restoring)?;
+    if let Err(refused) = prepare(&restoring) {
+        fs::remove_dir_all(&restoring).map_err(failed)?;
+        return Err(refused);
+    }
     move_segments(&restoring, data_dir).map_err(failed)?;
     Ok(())
 }
@@ -127,15 +132,17 @@ fn copy_segments(from: &Path, to: &Path) -> io::Result<()> {
 }
 
 fn copy_files(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir(to)?;
+    directory::make(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;
         let copied = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy_files(&entry.path(), &copied)?;
         } else {
-            fs::copy(entry.path(), &copied)?;
-            File::open(&copied)?.sync_all()?;
+            // Not its permissions: those of a medium may be of a file that takes no writes.
+            let mut file = File::create(&copied)?;
+            io::copy(&mut File::open(entry.path())?, &mut file)?;
+            file.sync_all()?;
         }
     }
     File::open(to)?.sync_all()

@@ -356,6 +356,22 @@ fn flip(path: &Path, at: usize, count: usize) {
 }
 
 #[test]
+fn what_a_log_makes_is_closed_to_users_outside_its_group() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("data");
+    drop(super::open(&data, &clusterset(), epoch(1)).unwrap());
+    let mut made = vec![data.clone()];
+    let entries = fs::read_dir(&data).unwrap().map(|entry| entry.unwrap().path());
+    made.extend(entries.filter(|path| path.is_dir()));
+    assert!(made.len() > 1, "{made:?}");
+    for dir in made {
+        let mode = fs::metadata(&dir).unwrap().permissions().mode();
+        assert_eq!(mode & 0o007, 0, "{}: {mode:o}", dir.display());
+    }
+}
+
+#[test]
 fn a_whole_directory_verifies_with_progress() {
     let (dir, head) = filled(100);
     let mut seen = Vec::new();

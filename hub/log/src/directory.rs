@@ -2,9 +2,9 @@
 //! directories and says in the operator's words what is wrong with them; it knows no row.
 
 use std::{
-    fs::{self, File, OpenOptions, TryLockError},
+    fs::{self, DirBuilder, File, OpenOptions, TryLockError},
     io,
-    os::unix::fs::MetadataExt,
+    os::unix::fs::{DirBuilderExt, MetadataExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -43,7 +43,7 @@ impl Directory {
     /// Takes a data directory for this process, and makes it if it is not there.
     pub(super) fn open(data_dir: &Path, clusterset: &Clusterset) -> Result<Self, OpenError> {
         let failed = |error: io::Error| store_error(data_dir, error.into());
-        fs::create_dir_all(data_dir).map_err(failed)?;
+        make(data_dir).map_err(failed)?;
         let lock = Arc::new(lock(data_dir)?);
         refuse_half_a_log(data_dir)?;
         remove_leftovers(data_dir).map_err(failed)?;
@@ -115,7 +115,7 @@ impl Volume for Directory {
     /// The directory first, and durable: a store in it that is not is found empty.
     fn create(&self, name: SegmentName) -> Result<SledRows, RowsError> {
         let dir = self.dir(name);
-        fs::create_dir_all(&dir)?;
+        make(&dir)?;
         let rows = self.open_store(name)?;
         File::open(&dir)?.sync_all()?;
         sync_names(&self.data_dir)?;
@@ -155,6 +155,12 @@ pub fn space_of(directory: &Path) -> Option<Space> {
         free: bytes(found.f_bavail),
         total: bytes(used.saturating_add(found.f_bavail)),
     })
+}
+
+/// Makes a directory, and those above it, closed to users outside its group: a log names addresses and holds hashes of
+/// tokens. One that is there keeps its permissions.
+pub(super) fn make(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o770).create(dir)
 }
 
 pub(super) fn names(data_dir: &Path) -> io::Result<Vec<SegmentName>> {
@@ -218,6 +224,23 @@ pub(super) fn lock(data_dir: &Path) -> Result<File, OpenError> {
             dir: data_dir.to_path_buf(),
         }),
         Err(TryLockError::Error(error)) => Err(store_error(data_dir, error.into())),
+    }
+}
+
+/// Looks whether a directory holds the copy of a log, and keeps others of this machine from it, without writing there: it
+/// may be on a medium that takes no writes. Where a lock cannot be had for that reason, nobody changes the copy either.
+pub(super) fn copy_at_rest(copy: &Path) -> Result<Option<File>, OpenError> {
+    let dir = copy.to_path_buf();
+    if names(copy).is_ok_and(|names| names.is_empty()) || !copy.is_dir() {
+        return Err(OpenError::Missing { dir });
+    }
+    refuse_half_a_log(copy)?;
+    let Ok(file) = File::open(copy.join(LOCK_FILE)) else {
+        return Ok(None);
+    };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(OpenError::Locked { dir }),
+        _ => Ok(Some(file)),
     }
 }
 

@@ -3,19 +3,17 @@
 use clap::{Args, Subcommand};
 use proto::v1::{self, membership_client::MembershipClient};
 use shared::model::{ClusterId, advice};
-use tonic::{Code, Status, transport::Channel};
 
 use super::{
     client::{HubArgs, connect, failed, request},
     decision::{DECIDES, DecisionArgs},
     leaving::{self, DrainArgs, EvictArgs, StayArgs},
+    listing::listed,
     print,
     release::{self, ReleaseArgs},
+    wait::{self, WaitArgs},
 };
 use crate::membership::parse_key_fingerprint;
-
-/// How often a listing is begun whose pages the hub let go of.
-const LISTING_STARTS_MAX: u32 = 5;
 
 /// See the members and decide about them.
 #[derive(Debug, Args)]
@@ -28,6 +26,14 @@ pub struct MemberArgs {
 enum MemberCommand {
     /// Show every cluster that is or was a member
     List(ListArgs),
+    /// Wait until members are live
+    #[command(
+        long_about = "Wait until each of the named members is live: its agent has a session with the hub and has listed what \
+        it exports. The time also runs while the hub cannot be reached. Standard error says who is waited for.\n\n\
+        Exit code 0 once all are live, 1 when the time is over.\n\n\
+        Example:\n  tributary-hub member wait east west --timeout 2m --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+    )]
+    Wait(WaitArgs),
     /// Admit another key or another cluster fingerprint for a member
     #[command(
         long_about = "Admit another key or another cluster fingerprint for a member: after its certificate was \
@@ -77,22 +83,22 @@ enum MemberCommand {
         Example:\n  tributary-hub member revoke-key east 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     RevokeKey(RevokeKeyArgs),
-    /// State that nothing of a cluster is to be waited for
+    /// Delete what other clusters still hold from a cluster that is gone for good
     #[command(
-        long_about = "State that nothing of a cluster which is not a member is to be waited for. A hub \
+        long_about = "Delete what other clusters still hold from a cluster that is gone for good and is not a member. A hub \
         that started with an empty or an old log does not know whether a cluster that its log lacks, or calls evicted, \
         lives: members keep the objects of such clusters until those report to this hub. If one will never come \
-        back, this lets them go.\n\n\
+        back, this deletes them.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
         Example:\n  tributary-hub member forget gone --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Forget(ForgetArgs),
-    /// Let go what a member took back and the removal brake holds
+    /// Accept the mass withdrawal of a member that the hub has put on hold
     #[command(
-        long_about = "Let go what a member took back and the removal brake holds: a member that takes back most of its \
-        exports at once is held, and they go on to count in all other clusters. Look at its cluster first: if its \
-        ServiceExports are gone by mistake, bring them back there, and nothing is held any more. If they are meant to be \
-        gone, this lets them go.\n\n\
+        long_about = "Accept the mass withdrawal of a member that the hub has put on hold: when a member withdraws most of its \
+        exports at once, they still count in all other clusters for the time of the hold. Look at its cluster first: if its \
+        ServiceExports are gone by mistake, bring them back there, and the hold ends. If they are meant to be \
+        gone, this removes them at once.\n\n\
         With --self-preservation it ends that instead: members that stay lost are withdrawn, although many are lost at \
         one time.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
@@ -151,6 +157,7 @@ pub(super) fn key_fingerprint(text: &str) -> Result<String, String> {
 pub(super) async fn run(args: MemberArgs) -> anyhow::Result<String> {
     match args.command {
         MemberCommand::List(args) => list(&args.hub).await,
+        MemberCommand::Wait(args) => wait::run(args).await,
         MemberCommand::Rekey(args) => rekey(args).await,
         MemberCommand::Drain(args) => leaving::drain(args).await,
         MemberCommand::Stay(args) => leaving::stay(args).await,
@@ -194,41 +201,7 @@ async fn revoke_key(args: RevokeKeyArgs) -> anyhow::Result<String> {
 }
 
 async fn list(hub: &HubArgs) -> anyhow::Result<String> {
-    let mut membership = MembershipClient::new(connect(hub, None).await?);
-    let mut starts = 1;
-    loop {
-        match pages(&mut membership).await {
-            Ok(members) => return Ok(print::members(&members, hub.output)),
-            // The hub does not keep the revision of the first pages any more.
-            Err(status) if status.code() == Code::Aborted && starts < LISTING_STARTS_MAX => starts += 1,
-            Err(status) => return Err(failed(&status)),
-        }
-    }
-}
-
-/// All pages of the members, which are of one revision, as one answer.
-async fn pages(membership: &mut MembershipClient<Channel>) -> Result<v1::ListMembersResponse, Status> {
-    let mut all = v1::ListMembersResponse::default();
-    let mut page_token = String::new();
-    loop {
-        let asked = v1::ListMembersRequest {
-            page_token,
-            ..Default::default()
-        };
-        let page = membership.list(request(asked)).await?.into_inner();
-        page_token = page.next_page_token;
-        all.members.extend(page.members);
-        all.revoked_keys.extend(page.revoked_keys);
-        if page_token.is_empty() {
-            let (members, revoked_keys) = (all.members, all.revoked_keys);
-            return Ok(v1::ListMembersResponse {
-                members,
-                revoked_keys,
-                next_page_token: page_token,
-                ..page
-            });
-        }
-    }
+    Ok(print::members(&listed(hub).await?, hub.output))
 }
 
 async fn rekey(args: RekeyArgs) -> anyhow::Result<String> {

@@ -1,10 +1,10 @@
 //! The operator's command line over gRPC.
 //!
-//! * `member.rs`: `tributary-hub member list|rekey|evict|revoke-key|forget|release`, dry run first (`release.rs`). `operator.rs`:
+//! * `member.rs`: `tributary-hub member list|wait|rekey|evict|revoke-key|forget|release`, dry run first (`release.rs`, `wait.rs`). `operator.rs`:
 //!   `tributary-hub operator revoke`, `tributary-hub reader revoke`. `events.rs`: `tributary-hub events`.
 //! * `gather.rs`: `tributary-hub gather`.
 //! * `policy.rs`: `tributary-hub policy get|test|apply|release`, dry run first. `backup.rs`: `tributary-hub log backup`.
-//! * `token.rs`: `tributary-hub token create|list|revoke`.
+//! * `listing.rs`: all members of a hub. `token.rs`: `tributary-hub token create|list|revoke`.
 //! * `client.rs`: the way to the hub. `decision.rs`: what every decision takes. `print.rs`: plain columns and JSON.
 //!
 //! It asks and shows; every decision is the hub's.
@@ -15,12 +15,14 @@ mod decision;
 mod events;
 mod gather;
 mod leaving;
+mod listing;
 mod member;
 mod operator;
 mod policy;
 mod print;
 mod release;
 mod token;
+mod wait;
 
 pub use backup::BackupArgs;
 pub use events::EventsArgs;

@@ -48,9 +48,9 @@ enum PolicyCommand {
         Example:\n  tributary-hub policy apply policy.yaml --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Apply(ApplyArgs),
-    /// Let the oldest export of a service stand first again
+    /// Hand a service back to its oldest export
     #[command(
-        long_about = "Let the oldest export of a service stand first again, where the policy says `precedence: \
+        long_about = "Hand a service back to its oldest export, where the policy says `precedence: \
         incumbent` and an export was held in the first place against an older one.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
         Example:\n  tributary-hub policy release shop/cart --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
@@ -149,7 +149,7 @@ fn document(file: &Path) -> anyhow::Result<String> {
         "{} has more than the {POLICY_BYTES_MAX} bytes that a policy may have: use patterns, or fewer comments",
         file.display()
     );
-    wire::read_policy(&document).with_context(|| format!("{} is no policy", file.display()))?;
+    wire::read_policy(&document).with_context(|| file.display().to_string())?;
     Ok(document)
 }
 

@@ -53,19 +53,8 @@ enum TokenCommand {
 
 #[derive(Debug, Args)]
 struct CreateArgs {
-    /// The id of the cluster that may join
-    #[arg(
-        long,
-        env = "TRIBUTARY_CLUSTER_ID",
-        value_name = "ID",
-        value_parser = one_id,
-        required_unless_present = "id_pattern",
-        conflicts_with = "id_pattern"
-    )]
-    cluster_id: Option<TokenScope>,
-    /// A pattern of the ids of clusters that may join: '*' stands for any characters
-    #[arg(long, env = "TRIBUTARY_ID_PATTERN", value_name = "PATTERN", value_parser = pattern)]
-    id_pattern: Option<TokenScope>,
+    #[command(flatten)]
+    scope: ScopeArgs,
     /// How many clusters may join with it
     #[arg(long, env = "TRIBUTARY_TOKEN_USES", value_name = "COUNT", default_value_t = 1)]
     uses: u32,
@@ -82,6 +71,18 @@ struct CreateArgs {
     join_addresses: Vec<HubAddress>,
     #[command(flatten)]
     hub: HubArgs,
+}
+
+/// Who may join: one of the two.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct ScopeArgs {
+    /// The id of the cluster that may join
+    #[arg(long, env = "TRIBUTARY_CLUSTER_ID", value_name = "ID", value_parser = one_id)]
+    cluster_id: Option<TokenScope>,
+    /// A pattern of the ids of clusters that may join: '*' stands for any characters
+    #[arg(long, env = "TRIBUTARY_ID_PATTERN", value_name = "PATTERN", value_parser = pattern)]
+    id_pattern: Option<TokenScope>,
 }
 
 #[derive(Debug, Args)]
@@ -155,8 +156,9 @@ pub(super) async fn run(args: TokenArgs) -> anyhow::Result<String> {
 
 async fn create(args: CreateArgs) -> anyhow::Result<String> {
     let scope = args
+        .scope
         .cluster_id
-        .or(args.id_pattern)
+        .or(args.scope.id_pattern)
         .context("name an id or a pattern of ids")?;
     let token = TokenSecret::new(rand::random::<[u8; TOKEN_BYTES]>());
     let create = v1::CreateJoinTokenRequest {
@@ -196,17 +198,33 @@ async fn create(args: CreateArgs) -> anyhow::Result<String> {
             "{}\n",
             json!({"id": answer.id, "clusterIds": scope.to_string(), "uses": args.uses, "expiresAt": until, "joinString": text})
         ),
-        Output::Text => format!(
-            "{text}\n\nToken {} is good for {scope}, {} until {until}. Whoever has the line above joins with it; it is not \
-             shown again.\nNext, in the cluster:\n  tributary-agent run --join-file FILE --cluster-id ID --tls-cert \
-             agent.crt --tls-key agent.key --tls-ca ca.crt\n",
-            answer.id,
-            match args.uses {
+        Output::Text => {
+            let uses = match args.uses {
                 1 => "once".to_owned(),
                 uses => format!("{uses} times"),
-            }
-        ),
+            };
+            let id = answer.id;
+            let said = format!(
+                "{text}\n\nToken {id} is good for {scope}, {uses} until {until}. Whoever has the line above joins with it; it \
+                 is not shown again.\n"
+            );
+            said + &next(&scope)
+        }
     })
+}
+
+/// What to do in the cluster that is to join.
+fn next(scope: &TokenScope) -> String {
+    let cluster = match scope {
+        TokenScope::Id(id) => Some(id),
+        TokenScope::Pattern(_) => None,
+    };
+    let (secret, values) = (advice::kubectl_join_secret(), advice::join_values(cluster));
+    let run = advice::agent_join(cluster);
+    format!(
+        "Next, in the cluster, with the line above in FILE. With the agent's chart:\n  {secret}\nand the values\n  {values}\n\
+         Without the chart:\n  {run}\n"
+    )
 }
 
 async fn list(args: ListArgs) -> anyhow::Result<String> {
@@ -272,6 +290,40 @@ async fn revoke(args: RevokeArgs) -> anyhow::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Typed {
+        #[command(flatten)]
+        scope: ScopeArgs,
+    }
+
+    #[test]
+    fn who_may_join_is_an_id_or_a_pattern_and_the_refusal_names_both() {
+        use clap::Parser;
+        for typed in [
+            &["x"][..],
+            &["x", "--cluster-id", "east", "--id-pattern", "prod-*"],
+        ] {
+            let error = Typed::try_parse_from(typed)
+                .expect_err("none or both")
+                .to_string();
+            assert!(
+                error.contains("--cluster-id") && error.contains("--id-pattern"),
+                "{error}"
+            );
+        }
+        let typed = Typed::try_parse_from(["x", "--cluster-id", "east"]).expect("one");
+        let text = next(&typed.scope.cluster_id.expect("an id"));
+        for line in [
+            "clusterId=east",
+            "--cluster-id east",
+            "join.secretName=tributary-join",
+            "--from-file=join=FILE",
+        ] {
+            assert!(text.contains(line), "{text}");
+        }
+        assert!(next(&pattern("prod-*").expect("a pattern")).contains("--cluster-id ID"));
+    }
 
     #[test]
     fn durations_have_a_unit() {

@@ -4,6 +4,13 @@
 mod damage;
 mod hand;
 
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
+
 use proptest::prelude::*;
 use shared::model::{ClusterProperty, Fact, PropertyValue, Revision, UnixMillis};
 
@@ -179,6 +186,22 @@ fn a_page_is_bounded_by_what_differences_lead_to() {
     assert!((10_000..13_000).contains(&whole), "{whole} bytes");
 }
 
+/// What is below a directory: each file with its bytes and the time of its last change.
+fn files(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(dir).expect("a directory") {
+        let entry = entry.expect("an entry");
+        let (path, metadata) = (entry.path(), entry.metadata().expect("metadata"));
+        if metadata.is_dir() {
+            found.extend(files(&path));
+        } else {
+            let bytes = fs::read(&path).expect("a file");
+            found.insert(path, (bytes, metadata.modified().expect("a time")));
+        }
+    }
+    found
+}
+
 #[test]
 fn a_restored_backup_and_an_old_copy_go_on_with_whole_facts() {
     let (from, to) = (
@@ -191,7 +214,12 @@ fn a_restored_backup_and_an_old_copy_go_on_with_whole_facts() {
     changes(&mut hand, 10, 10);
     drop(hand);
     let data = to.path().join("data");
+    let before = files(from.path());
     maintain::restore(from.path(), &data, None, UnixMillis(3_000), 7).expect("it is whole");
+    assert!(
+        files(from.path()) == before,
+        "a backup may be on a medium that takes no writes"
+    );
     let report = maintain::verify(&data, &mut |_| {}).expect("readable");
     let differences: u64 = report.logs[0].epochs.iter().map(|epoch| epoch.differences).sum();
     assert!(report.is_good() && differences == 18, "{report:?}");

@@ -218,6 +218,29 @@ pub fn hub_serve(tls_flags: &str) -> String {
     format!("tributary-hub serve --data data {tls_flags}")
 }
 
+/// The Secret in which a cluster's agent finds its join string, as the commands below name it.
+const JOIN_SECRET: &str = "tributary-join";
+
+/// Puts the join string in a file into the Secret of the agent's chart.
+pub fn kubectl_join_secret() -> String {
+    format!("kubectl --namespace tributary-system create secret generic {JOIN_SECRET} --from-file=join=FILE")
+}
+
+/// The values of the agent's chart for a cluster that joins.
+pub fn join_values(cluster: Option<&ClusterId>) -> String {
+    let cluster = cluster.map_or("ID", ClusterId::as_str);
+    format!("--set join.secretName={JOIN_SECRET},clusterId={cluster}")
+}
+
+/// Runs the agent of a cluster that joins with the string in a file.
+pub fn agent_join(cluster: Option<&ClusterId>) -> String {
+    let cluster = cluster.map_or("ID", ClusterId::as_str);
+    format!(
+        "tributary-agent run --join-file FILE --cluster-id {cluster} {}",
+        tls_flags("ca.crt", "agent.crt", "agent.key")
+    )
+}
+
 /// Runs a member's agent.
 pub fn agent_run(tls_flags: &str) -> String {
     format!("tributary-agent run --hub https://HUB:8443 {tls_flags}")

@@ -146,12 +146,18 @@ impl ServiceKey {
         })))
     }
 
-    /// What comes before all services of a namespace, and is none.
-    pub fn before_all_of(namespace: &str) -> Self {
+    /// Returns the key of an object as it is called, though no Service can have that name. An agent works with it; no fact
+    /// has it, and nothing is exported or imported under it.
+    pub fn as_called(namespace: &str, name: &str) -> Self {
         Self(Arc::new(ServiceName {
             namespace: namespace.into(),
-            name: "".into(),
+            name: name.into(),
         }))
+    }
+
+    /// What comes before all services of a namespace, and is none.
+    pub fn before_all_of(namespace: &str) -> Self {
+        Self::as_called(namespace, "")
     }
 }
 

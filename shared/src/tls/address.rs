@@ -14,7 +14,7 @@ pub struct HubAddress {
 
 /// The text is not a hub's address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not a hub address: write https://HOST:PORT, for example https://hub.example.org:7443")]
+#[error("{0:?} is not a hub address: write https://HOST:PORT, for example https://hub.example.org:8443")]
 pub struct InvalidAddress(String);
 
 impl FromStr for HubAddress {

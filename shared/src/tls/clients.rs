@@ -32,7 +32,8 @@ pub struct ClientFiles {
     /// Certificates of the authorities that may renew the keys of members (PEM). They must lead to a root of --tls-ca
     #[arg(long, env = "TRIBUTARY_RENEWAL_ISSUER", value_name = "FILE")]
     pub renewal_issuer: Option<PathBuf>,
-    /// Lists of certificates that their issuers took back (PEM). Of an issuer without a list nothing is taken back
+    /// Certificate revocation lists (CRLs) of the authorities (PEM). Certificates of an authority without a list are not
+    /// revoked
     #[arg(long, env = "TRIBUTARY_CLIENT_CRL", value_name = "FILE")]
     pub client_crl: Option<PathBuf>,
     /// Keys that are refused, whoever comes with them: a line each with the sha256 of the public key; '#' begins a

@@ -149,6 +149,8 @@ pub struct SliceContent {
     pub ports: Vec<EndpointPort>,
     /// All endpoints.
     pub endpoints: Arc<[SliceEndpoint]>,
+    /// The labels that this cluster puts on every object.
+    pub labels: Metadata,
 }
 
 /// Status of a condition.

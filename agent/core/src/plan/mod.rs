@@ -158,6 +158,7 @@ fn stand(
         derived_name,
         names: PortNames::of(standing.wants_derived().then_some(&standing.ports), view),
         may_create: !derived.waiting || derived.problem.is_some(),
+        object_labels: &desired.rules().object_labels,
     };
     let mut steps = SliceSteps::default();
     let own = &config.cluster;

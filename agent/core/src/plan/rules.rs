@@ -26,6 +26,9 @@ pub struct ImportRules {
     pub metadata: Option<Vec<Pattern>>,
     /// Most imports that it holds.
     pub imports_max: usize,
+    /// Labels of every object that is made here for an import: what this cluster's policies demand. They win over
+    /// exported ones.
+    pub object_labels: Metadata,
 }
 
 impl Default for ImportRules {
@@ -34,6 +37,7 @@ impl Default for ImportRules {
             namespaces: None,
             metadata: None,
             imports_max: IMPORTS_MAX,
+            object_labels: Metadata::new(),
         }
     }
 }
@@ -45,8 +49,8 @@ impl ImportRules {
         !special::is_reserved_namespace(namespace) && self.namespaces.as_ref().is_none_or(listed)
     }
 
-    /// Returns the exported labels and annotations that the import carries here: those that this cluster takes, within the
-    /// syntax and the size that an export has, whatever the hub says.
+    /// Returns the labels and annotations that the import carries here: of the exported ones those that this cluster takes,
+    /// within the syntax and the size that an export has, whatever the hub says; and the labels of every object.
     pub(super) fn carried(&self, import: &ServiceImport) -> (Metadata, Metadata) {
         let taken = |metadata: &Metadata| -> Metadata {
             let taken = metadata.iter().filter(|(key, _)| self.carry(key));
@@ -54,6 +58,7 @@ impl ImportRules {
         };
         let (mut labels, mut annotations) = (taken(&import.labels), taken(&import.annotations));
         validate::leave_out_metadata(&mut labels, &mut annotations);
+        labels.extend(self.object_labels.clone());
         (labels, annotations)
     }
 

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use model::{
-    ClusterId, Endpoint, EndpointPort, ImportedSlice, ServiceImport, ServiceKey, ServicePort, ServiceType,
-    derived_name::imported_slice_name, served_as,
+    ClusterId, Endpoint, EndpointPort, ImportedSlice, Metadata, ServiceImport, ServiceKey, ServicePort,
+    ServiceType, derived_name::imported_slice_name, served_as,
 };
 
 use super::{
@@ -31,6 +31,8 @@ pub(super) struct Front<'a> {
     pub(super) names: PortNames,
     /// The derived Service has its IPs, or there is to be none.
     pub(super) may_create: bool,
+    /// Labels of every object that is made here.
+    pub(super) object_labels: &'a Metadata,
 }
 
 impl Front<'_> {
@@ -58,6 +60,7 @@ impl Front<'_> {
             address_type: Some(address_type),
             ports: self.ports(ports),
             endpoints: endpoints.into(),
+            labels: self.object_labels.clone(),
         }
     }
 

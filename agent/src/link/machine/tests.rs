@@ -203,6 +203,11 @@ fn an_epoch_of_a_time_to_come_is_refused_and_not_remembered_and_one_that_is_know
             ..welcome()
         };
         let heard = hand.hear(HubMessage::Welcome(Box::new(offered)));
+        if let Err(error @ Violation::EpochAhead { .. }) = &heard {
+            let (told, clock) = (error.to_string(), CLOCK.rfc3339());
+            let times = [UnixMillis(began).rfc3339(), clock];
+            assert!(times.iter().all(|time| told.contains(time)), "{told}");
+        }
         let ahead = matches!(heard, Err(Violation::EpochAhead { .. }));
         assert_eq!((ahead, heard.is_err()), (refused, refused), "{known:?} {began}");
         assert_eq!(hand.session.is_open(), !refused);

@@ -13,11 +13,112 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 {{- end -}}
 
+{{/* The file of several clustersets: the one of the other values first. What they have of their own lies below their names. */}}
+{{- define "tributary-hub.clustersets" -}}
+{{- $listen := ternary "[::]" .Values.listen (eq .Values.listen "::") -}}
+clustersets:
+- name: {{ .Values.clusterset }}
+  data: /var/lib/tributary
+  listen: {{ printf "%s:8443" $listen | quote }}
+  tls: {ca: /etc/tributary/tls/ca.crt, cert: /etc/tributary/tls/tls.crt, key: /etc/tributary/tls/tls.key}
+  {{- if .Values.join.secretName }}
+  join:
+    listen: {{ printf "%s:8444" $listen | quote }}
+    cert: /etc/tributary/join/tls.crt
+    key: /etc/tributary/join/tls.key
+    memberCertLifetime: {{ .Values.join.certificateLifetime }}
+  {{- end }}
+  {{- with .Values.clientKeys }}
+  {{- if or .members .renewalIssuers .revocationLists .deniedKeys }}
+  clients:
+    {{- with .members }}
+    memberKeys: {{ . }}
+    {{- end }}
+    {{- with .renewalIssuers }}
+    renewalIssuer: /etc/tributary/client-keys/{{ . }}
+    {{- end }}
+    {{- with .revocationLists }}
+    clientCrl: /etc/tributary/client-keys/{{ . }}
+    {{- end }}
+    {{- with .deniedKeys }}
+    denyKeys: /etc/tributary/client-keys/{{ . }}
+    {{- end }}
+  {{- end }}
+  {{- end }}
+  {{- if .Values.adoptEpoch }}
+  adoptEpoch: true
+  {{- end }}
+  {{- with .Values.inventory.clusterManager }}
+  clusterManager: {{ . }}
+  {{- end }}
+  {{- if .Values.inventory.accessProvidersConfigMapName }}
+  accessProviders: /etc/tributary/inventory/access-providers.yaml
+  {{- end }}
+  {{- with .Values.topology }}
+  topology: {{ . }}
+  {{- end }}
+  {{- if eq .Values.topology "own" }}
+  topologyRollouts: {{ .Values.topologyRollouts }}
+  {{- end }}
+  {{- with .Values.topologyEnrolment }}
+  {{- if .mode }}
+  topologyEnrolment:
+    mode: {{ .mode }}
+    agent: /etc/tributary/agent/agent.yaml
+    hubAddresses: {{ toJson .hubs }}
+    joinAddresses: {{ toJson .joinAddresses }}
+    drainLimit: {{ .drainLimit }}
+  {{- end }}
+  {{- end }}
+{{- range $index, $set := .Values.furtherClustersets }}
+- name: {{ .name }}
+  data: /var/lib/tributary-further/{{ .name }}
+  listen: {{ printf "%s:%d" $listen (add 8453 (mul 10 $index)) | quote }}
+  tls:
+    ca: /etc/tributary/further/{{ .name }}/tls/ca.crt
+    cert: /etc/tributary/further/{{ .name }}/tls/tls.crt
+    key: /etc/tributary/further/{{ .name }}/tls/tls.key
+  {{- if .joinSecretName }}
+  join:
+    listen: {{ printf "%s:%d" $listen (add 8454 (mul 10 $index)) | quote }}
+    cert: /etc/tributary/further/{{ .name }}/join/tls.crt
+    key: /etc/tributary/further/{{ .name }}/join/tls.key
+    memberCertLifetime: {{ $.Values.join.certificateLifetime }}
+  {{- end }}
+  {{- if .adoptEpoch }}
+  adoptEpoch: true
+  {{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* What a schema cannot say: values that contradict each other, and what the cluster must have before. */}}
 {{- define "tributary-hub.check" -}}
 {{- with .Values -}}
 {{- if and .inventory.enabled (eq (printf "tributary-%s" .clusterset) $.Release.Namespace) -}}
 {{- fail (printf "the inventory of the clusterset %s would be the hub's own namespace %s: install the hub into another, --namespace NAME" .clusterset $.Release.Namespace) -}}
+{{- end -}}
+{{- $names := list .clusterset -}}
+{{- $ports := list (int .service.port) -}}
+{{- if .join.secretName }}{{- $ports = append $ports (int .join.port) }}{{- end -}}
+{{- range .furtherClustersets -}}
+{{- if has .name $names -}}
+{{- fail (printf "furtherClustersets has %s, and another clusterset of this hub has that name: each needs a name of its own" .name) -}}
+{{- end -}}
+{{- $names = append $names .name -}}
+{{- if and $.Values.inventory.enabled (eq (printf "tributary-%s" .name) $.Release.Namespace) -}}
+{{- fail (printf "the inventory of the clusterset %s would be the hub's own namespace %s: install the hub into another, --namespace NAME" .name $.Release.Namespace) -}}
+{{- end -}}
+{{- if and .joinSecretName (not .joinPort) -}}
+{{- fail (printf "furtherClustersets: %s has joinSecretName and no joinPort: say at which port of the Service its clusters join" .name) -}}
+{{- end -}}
+{{- range list .port (ternary .joinPort nil (not (empty .joinSecretName))) -}}
+{{- if . -}}
+{{- if has (int .) $ports -}}
+{{- fail (printf "furtherClustersets: port %d of the Service is taken: give each clusterset, and each joining, a port of its own" (int .)) -}}
+{{- end -}}
+{{- $ports = append $ports (int .) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if and .topology (not .inventory.enabled) -}}
 {{- fail (printf "topology is %s and inventory.enabled is false: what is observed is shown in ClusterProfiles, --set inventory.enabled=true" .topology) -}}
@@ -89,6 +190,15 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- range list "tls.crt" "tls.key" "ca.crt" -}}
 {{- if not (hasKey ($secret.data | default dict) .) -}}
 {{- fail (printf "the Secret %s/%s has no %s: kubectl -n %s create secret generic %s --from-file=tls.crt=hub.crt --from-file=tls.key=hub.key --from-file=ca.crt=ca.crt (tributary-hub certs makes the files), or --set tls.check=false if it comes later" $.Release.Namespace $name . $.Release.Namespace $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range .Values.furtherClustersets -}}
+{{- $name := .tlsSecretName -}}
+{{- $secret := lookup "v1" "Secret" $.Release.Namespace $name -}}
+{{- range list "tls.crt" "tls.key" "ca.crt" -}}
+{{- if not (hasKey ($secret.data | default dict) .) -}}
+{{- fail (printf "the Secret %s/%s has no %s: kubectl -n %s create secret generic %s --from-file=tls.crt=hub.crt --from-file=tls.key=hub.key --from-file=ca.crt=ca.crt (tributary-hub certs makes the files), or --set tls.check=false if it comes later" $.Release.Namespace $name . $.Release.Namespace $name) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- $files := .Values.clientKeys.configMapName -}}

@@ -43,6 +43,10 @@ pub(super) const NOT_ITS_OWN: &str = "'tributary-agent-writes-only-its-own' deni
 pub(super) const UNMARKED: &str = "'tributary-agent-writes-only-its-own' denied request: what Tributary's agent writes carries the \
     label app.kubernetes.io/managed-by: tributary-agent, and this would not";
 
+/// What the agent is told about a Service that leads elsewhere than its slices.
+const LEADS_OUT: &str = "'tributary-agent-writes-only-its-own' denied request: a Service of Tributary's agent has the type \
+    ClusterIP, no selector and no externalIPs";
+
 pub(super) fn trials() -> Vec<Trial> {
     vec![test_with_own_clusters(
         "real::charts::policies_keep_agent_and_others_apart",
@@ -186,6 +190,18 @@ async fn the_agent_writes_its_own(agent: &Client, client: &Client) -> anyhow::Re
     apply(client, unmarked("ServiceExport", "cart")).await?;
     let status = json!({ "status": { "conditions": [] } });
     merge(agent, "ServiceExport", "cart", status, true).await?;
+    for (field, value) in [
+        ("type", json!("LoadBalancer")),
+        ("type", json!("NodePort")),
+        ("selector", json!({ "app": "theirs" })),
+        ("externalIPs", json!(["192.0.2.1"])),
+    ] {
+        for name in ["own", "another"] {
+            let mut service = marked("Service", name);
+            service["spec"][field] = value.clone();
+            refused(apply(agent, service).await, LEADS_OUT, field)?;
+        }
+    }
     for kind in KINDS {
         delete(agent, kind, "own").await?;
     }

@@ -34,7 +34,70 @@ pub(super) fn trials() -> Vec<Trial> {
         sim_test("charts::a_chart_of_charts_may_switch_them_off", || async {
             chart_of_charts()
         }),
+        sim_test(
+            "charts::further_clustersets_have_ports_files_and_inventories_of_their_own",
+            || async { further_clustersets() },
+        ),
     ]
+}
+
+/// Two clustersets beside the first, of which one lets clusters join.
+const FURTHER: &str = "--set=furtherClustersets[0].name=labs,furtherClustersets[0].port=8453,\
+    furtherClustersets[0].tlsSecretName=labs,furtherClustersets[0].joinSecretName=labs-join,\
+    furtherClustersets[0].joinPort=8454,furtherClustersets[1].name=ops,furtherClustersets[1].port=9000,\
+    furtherClustersets[1].tlsSecretName=ops,extraArgs=null";
+
+/// The program reads the file that the chart writes; what it names is mounted, and each port is reached by the Service.
+fn further_clustersets() -> anyhow::Result<()> {
+    let values = [EVERYTHING[0].1, &[FURTHER][..]].concat();
+    let all = objects(&Charts::new()?.render("hub", &values)?)?;
+    let of_kind = |kind: &str| {
+        let found = all.iter().find(|object| deploy::kind(object) == kind);
+        found.with_context(|| format!("no {kind}"))
+    };
+    let config = all
+        .iter()
+        .find(|object| deploy::name(object) == "tributary-hub-clustersets");
+    let text = config.and_then(|object| object.data["data"]["clustersets.yaml"].as_str());
+    let dir = tempfile::tempdir()?;
+    let file = dir.path().join("clustersets.yaml");
+    std::fs::write(&file, text.context("no file")?)?;
+    let sets = hub::run::sets(&file, "[::]:9090".parse()?)?;
+    ensure!(sets.len() == 3, "{sets:?}");
+
+    let container = &pod(of_kind("StatefulSet")?).context("a pod")?["containers"][0];
+    let line = crate::workloads::command_line(container, |_| String::new())?;
+    let named = "--clustersets=/etc/tributary/clustersets/clustersets.yaml";
+    ensure!(
+        line.iter().any(|word| word == named) && !line.iter().any(|word| word.starts_with("--data")),
+        "{line:?}"
+    );
+    <hub::args::Cli as clap::Parser>::try_parse_from(&line)?;
+    let list = |field: &str| container[field].as_array().cloned().unwrap_or_default();
+    let (mounts, ports) = (list("volumeMounts"), list("ports"));
+    let service = &of_kind("Service")?.data["spec"]["ports"];
+    for set in &sets {
+        let join = &set.join;
+        let files = [Some(&set.data), Some(&set.tls.cert), join.join_cert.as_ref()];
+        for file in files.into_iter().flatten() {
+            let file = file.to_string_lossy();
+            let holds = |mount: &Value| mount["mountPath"].as_str().is_some_and(|at| file.starts_with(at));
+            ensure!(mounts.iter().any(holds), "{file} lies in no volume");
+        }
+        for listen in [Some(set.listen), join.join_listen].into_iter().flatten() {
+            let port = ports.iter().find(|port| port["containerPort"] == listen.port());
+            let port = &port.with_context(|| format!("{listen} is no port of the pod"))?["name"];
+            let leads = |to: &Value| to["targetPort"] == *port;
+            let served = service.as_array().is_some_and(|all| all.iter().any(leads));
+            ensure!(served, "no port of the Service leads to {port}");
+        }
+    }
+    for name in ["default", "labs", "ops"] {
+        let namespace = format!("tributary-{name}");
+        let made = |object: &&DynamicObject| object.metadata.namespace.as_deref() == Some(&*namespace);
+        ensure!(all.iter().filter(made).count() == 2, "{namespace} has no role");
+    }
+    Ok(())
 }
 
 /// Three policies with their bindings, and a FlowSchema.

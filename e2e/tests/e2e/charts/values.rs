@@ -30,17 +30,13 @@ pub(super) fn trials() -> Vec<Trial> {
 }
 
 /// Flags that no pod is given, and why.
-const FOR_NO_POD: [(&str, &str); 4] = [
+const FOR_NO_POD: [(&str, &str); 3] = [
     ("kubeconfig", "a pod has an account"),
     (
         "join",
         "a string that others may see; the Secret is read from a file",
     ),
     ("inventory-namespace", "rights are bound to tributary-CLUSTERSET"),
-    (
-        "clustersets",
-        "a release of the chart is one clusterset, with rights of its own",
-    ),
 ];
 
 /// A chart, values, and what the refusal must say.
@@ -272,6 +268,23 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
         "hub",
         &["topologyWebhook.caBundle=ca.crt"],
         &["/topologyWebhook/caBundle", "PEM"],
+    ),
+    (
+        "hub",
+        &[
+            "furtherClustersets[0].name=labs",
+            "furtherClustersets[0].tlsSecretName=labs",
+        ],
+        &["/furtherClustersets/0", "missing property 'port'"],
+    ),
+    (
+        "hub",
+        &[
+            "furtherClustersets[0].name=labs",
+            "furtherClustersets[0].tlsSecretName=labs",
+            "furtherClustersets[0].port=8443",
+        ],
+        &["port 8443 of the Service is taken"],
     ),
     ("hub", &["replicas=2"], &["'replicas' not allowed"]),
     (

@@ -66,6 +66,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ));
     sim_story!(trials, source_leases::what_came_from_others_stays_under_retain);
     sim_story!(trials, source_leases::one_that_stands_by_takes_away_what_expired);
+    sim_story!(trials, source_leases::a_lease_that_nobody_may_renew_costs_nothing);
     sim_story!(trials, source_leases::a_strangers_lease_is_left_alone);
     sim_story!(trials, source_leases::leases_come_and_go_with_what_they_stand_for);
     sim_story!(

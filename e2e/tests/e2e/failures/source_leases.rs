@@ -1,7 +1,7 @@
 //! The Leases of source clusters, with times of seconds (ADR 0047): what goes when the hub is away for long, who takes it
 //! away, what stays, and how it comes back.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::ensure;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ use tributary_e2e::{
         eventually::{eventually, holds_for},
         signal,
     },
-    sim::SimCluster,
+    sim::{ALWAYS, Fault, SimCluster},
 };
 
 use super::{hub::said, shop::Shop};
@@ -153,6 +153,57 @@ pub(super) async fn one_that_stands_by_takes_away_what_expired() -> anyhow::Resu
     gone(&east).await?;
     second.stop().await?;
     clusterset.start_hub().await?;
+    clusterset.end().await
+}
+
+/// Objects that a caller of imports notices when they are made again: uids of the slices, imports and Services.
+fn uids(cluster: &SimCluster) -> BTreeSet<String> {
+    let kinds = ["EndpointSlice", "ServiceImport", "Service"];
+    let objects = kinds.iter().flat_map(|kind| cluster.list(kind));
+    objects
+        .filter_map(|object| object["metadata"]["uid"].as_str().map(str::to_owned))
+        .collect()
+}
+
+/// A policy denies writes of the Leases of sources by their names, dry runs included, and everything else passes: each
+/// replica renews its own Lease, reads and deletes. Nobody takes away what the open session confirms, and the replica that
+/// stands by, which sees a Lease stand still, tries whether one could be renewed.
+pub(super) async fn a_lease_that_nobody_may_renew_costs_nothing() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (clusterset, mut shop, east) = stage(dir.path(), &EXPIRE).await?;
+    lease_made(&east).await?;
+    let second = standby(&clusterset, "second").await?;
+    let before = uids(&east);
+    east.requests().clear();
+    east.faults()
+        .rate(Fault::Denied(SOURCE_LEASE_PREFIX), ALWAYS, "leases");
+    let stands = lease(&east);
+    said(&clusterset.log("second"), "nobody could renew the Lease of west").await?;
+    holds_for(LONG, async || {
+        ensure!(uids(&east) == before, "it went though the hub confirms it");
+        Ok(())
+    })
+    .await?;
+    ensure!(lease(&east) == stands, "the policy let a renewal pass");
+    let deleted = east.requests().writes().into_iter();
+    let deleted: Vec<String> = deleted
+        .filter(|entry| entry.verb == "delete")
+        .map(|entry| format!("{}/{}", entry.resource, entry.name))
+        .collect();
+    ensure!(deleted.is_empty(), "somebody tried to delete {deleted:?}");
+    east.faults().clear();
+    eventually("the Lease moves again", async || {
+        Ok((lease(&east) != stands).then_some(()))
+    })
+    .await?;
+    holds_for(LONG, async || {
+        ensure!(uids(&east) == before, "it went after the policy had gone");
+        Ok(())
+    })
+    .await?;
+    shop.export(&clusterset, "west", "cart", &["10.2.0.2"]).await?;
+    shop.arrived(&clusterset).await?;
+    second.stop().await?;
     clusterset.end().await
 }
 

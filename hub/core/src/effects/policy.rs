@@ -10,8 +10,11 @@ use fold::{PolicyOutcome, SomeServices, State};
 pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
     let outcome = state.outcome(policy);
     let mut effects = vec![format!(
-        "the policy has {} rules; first among the exports of a service stands {}",
-        policy.rules.len(),
+        "the policy has {}; first among the exports of a service stands {}",
+        match policy.rules.len() {
+            1 => "1 rule".to_owned(),
+            rules => format!("{rules} rules"),
+        },
         match policy.precedence {
             Precedence::Oldest => "the oldest one",
             Precedence::Incumbent => "the one that stood there before, until an operator lets it go",
@@ -36,7 +39,7 @@ pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
     }
     let unmatched = named(&outcome.unmatched, |(rule, pattern)| {
         format!(
-            "warning: \"{pattern}\" in rule \"{rule}\" matches no member now: is it written as `member list` shows it?"
+            "warning: \"{pattern}\" in rule \"{rule}\" matches no member now: compare it with the ids that `member list` shows"
         )
     });
     effects.extend(unmatched);

@@ -20,6 +20,8 @@ const UNSERVED_KEYS: [&str; 2] = [
     "service.kubernetes.io/headless",
     "service.kubernetes.io/service-proxy-name",
 ];
+/// Keys by which controllers know whose EndpointSlice it is.
+const SLICE_PREFIX: &str = "endpointslice.kubernetes.io/";
 /// The reserved keys, for messages.
 const RESERVED_IN_WORDS: &str = "kubernetes.io/, multicluster.kubernetes.io/, tributary.dev/, app.kubernetes.io/managed-by, and headless and \
      service-proxy-name of service.kubernetes.io/";
@@ -87,6 +89,18 @@ fn check_key(field: &str, key: &str, well_formed: bool) -> Result<(), InvalidVal
     if is_reserved_key(key) {
         let problem = format!("is reserved ({RESERVED_IN_WORDS}); use a key of a domain of your own");
         return Err(InvalidValue::new(field, problem));
+    }
+    Ok(())
+}
+
+/// A label that a cluster puts on every object that an agent makes. By the labels of an EndpointSlice's domain other
+/// controllers know their own slices.
+pub fn object_label(key: &str, value: &str) -> Result<(), InvalidValue> {
+    label_key(key)?;
+    label_value(key, value)?;
+    if key.starts_with(SLICE_PREFIX) {
+        let problem = format!("is reserved ({SLICE_PREFIX}); use a key of a domain of your own");
+        return Err(InvalidValue::new(format!("label[{}]", shown(key)), problem));
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ pub use endpoint::{endpoint_slice, slice_key};
 pub use export::{export, ip_families};
 pub use metadata::{
     annotation_key, is_another_controllers_key, is_reserved_key, label_key, label_value, leave_out_metadata,
-    metadata,
+    metadata, object_label,
 };
 pub use property::{cluster_property, health, property_name};
 pub use text::{bounded_text, identity};

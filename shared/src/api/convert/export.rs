@@ -109,7 +109,7 @@ pub fn export_from(
         return Err(problem);
     }
     let key = ServiceKey::new(namespace, meta.name.as_deref().unwrap_or_default())
-        .map_err(|error| InvalidValue::new("metadata", format!("{error}; rename the Service")))?;
+        .map_err(|error| InvalidValue::new("metadata.name", format!("{error}, so that no Service has it; delete this ServiceExport, and make one of the Service's name")))?;
     let Some(service) = service else {
         return Err(ExportProblem::NoService(key));
     };

@@ -112,6 +112,36 @@ fn imports_carry_no_keys_by_which_other_controllers_act_and_those_that_are_liste
     );
 }
 
+/// Policies of a cluster may demand a label of everything that is made there.
+#[test]
+fn every_object_has_the_labels_that_this_cluster_demands() {
+    let sent = ServiceImport {
+        labels: Metadata::from([("team".into(), "theirs".into()), ("tier".into(), "web".into())]),
+        ..import(&[http()], &["east"])
+    };
+    let items = vec![
+        DesiredChange::Import(Arc::new(sent)),
+        DesiredChange::Slice(Arc::new(slice("east", "one", "10.0.0.1"))),
+    ];
+    let mut desired = told(&[source("east", true)], items);
+    let mut model = Model::settled(&desired);
+    for team in ["payments", "shop"] {
+        desired.keep_to(ImportRules {
+            object_labels: Metadata::from([("team".into(), team.into())]),
+            ..ImportRules::default()
+        });
+        model.settle(&desired);
+        let import = &model.view.import.ours().unwrap().content.content.labels;
+        let derived = &model.view.derived.ours().unwrap().content.content.labels;
+        let (_, slice) = model.view.our_slices().next().unwrap();
+        for labels in [import, derived, &slice.content.labels] {
+            assert_eq!(labels.get("team").map(|value| &**value), Some(team));
+        }
+        assert_eq!(import.get("tier").map(|value| &**value), Some("web"));
+        assert_eq!(slice.content.labels.len(), 1, "exported labels are the import's");
+    }
+}
+
 #[test]
 fn endpoints_with_special_addresses_are_left_out_whatever_the_hub_sends() {
     let endpoints = ["10.0.0.1", "169.254.169.254", "100.100.100.200"];

@@ -1,0 +1,6 @@
+//! Fuzzes `admission_review`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    tributary_fuzz::decoders::admission_review(bytes);
+});

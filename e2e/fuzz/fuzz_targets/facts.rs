@@ -1,0 +1,6 @@
+//! Fuzzes `fact`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    tributary_fuzz::decoders::fact(bytes);
+});

@@ -1,0 +1,6 @@
+//! Fuzzes `signing_request`.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    tributary_fuzz::decoders::signing_request(bytes);
+});
