@@ -15,7 +15,6 @@
 //!   [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
 pub mod args;
-pub mod certs;
 pub mod descriptors;
 pub mod doctor;
 pub mod doors;
@@ -31,6 +30,7 @@ pub mod run;
 pub mod session;
 pub mod topology;
 
+pub use ::certs;
 pub use ::fold;
 pub use event_log as log;
 pub use hub_core::{bounds, clock, effects, metrics, push, recall, replay, snapshot, view, writer};

@@ -15,8 +15,8 @@ use super::{
     validity::Validity,
 };
 
-pub(super) const CA_CERT: &str = "ca.crt";
-pub(super) const CA_KEY: &str = "ca.key";
+const CA_CERT: &str = "ca.crt";
+const CA_KEY: &str = "ca.key";
 /// No label has a dot, so no cluster, operator or hub has files of these names.
 const JOINING_CERT: &str = "joining.ca.crt";
 const JOINING_KEY: &str = "joining.ca.key";
@@ -29,14 +29,14 @@ enum Readers {
 }
 
 /// A directory that certificates are written to.
-pub(super) struct Directory {
+pub struct Directory {
     path: PathBuf,
     replace: bool,
 }
 
 impl Directory {
     /// Makes the directory if it is missing. `replace` allows existing files to be replaced.
-    pub(super) fn open(path: &Path, replace: bool) -> anyhow::Result<Self> {
+    pub fn open(path: &Path, replace: bool) -> anyhow::Result<Self> {
         fs::create_dir_all(path).with_context(|| format!("cannot make the directory {}", path.display()))?;
         Ok(Self {
             path: path.to_owned(),
@@ -45,12 +45,12 @@ impl Directory {
     }
 
     /// Writes an authority.
-    pub(super) fn write_authority(&self, authority: &CertificateAuthority) -> anyhow::Result<[PathBuf; 2]> {
+    pub fn write_authority(&self, authority: &CertificateAuthority) -> anyhow::Result<[PathBuf; 2]> {
         self.write_pair(CA_CERT, authority.certificate_pem(), CA_KEY, &authority.key_pem())
     }
 
     /// Writes a certificate and its key.
-    pub(super) fn write_issued(&self, issued: &Issued) -> anyhow::Result<[PathBuf; 2]> {
+    pub fn write_issued(&self, issued: &Issued) -> anyhow::Result<[PathBuf; 2]> {
         let role = &issued.identity.role;
         // A cluster may well be called `ca`; its files must not be taken for the authority's.
         let stem = match role.name() {
@@ -62,7 +62,7 @@ impl Directory {
     }
 
     /// Writes the authority with which a hub lets clusters join.
-    pub(super) fn write_joining(&self, joining: &MembersOnlyPem) -> anyhow::Result<[PathBuf; 2]> {
+    pub fn write_joining(&self, joining: &MembersOnlyPem) -> anyhow::Result<[PathBuf; 2]> {
         self.write_pair(
             JOINING_CERT,
             &joining.certificate_pem,
@@ -73,7 +73,7 @@ impl Directory {
 
     /// Puts the authority's certificate beside what it issued, so that the directory is complete. A file that has it among
     /// others stays as it is: while an authority is replaced the others are trusted, too.
-    pub(super) fn ensure_ca(&self, authority: &CertificateAuthority) -> anyhow::Result<PathBuf> {
+    pub fn ensure_ca(&self, authority: &CertificateAuthority) -> anyhow::Result<PathBuf> {
         let path = self.path.join(CA_CERT);
         match fs::read_to_string(&path) {
             Ok(present) if present.contains(authority.certificate_pem().trim_end()) => {}
@@ -117,7 +117,7 @@ impl Directory {
 }
 
 /// Reads the authority in a directory.
-pub(super) fn read_authority(
+pub fn read_authority(
     directory: &Path,
     trust_domain: Option<&str>,
     clusterset: Option<&str>,

@@ -91,7 +91,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::certs::{CertificateAuthority, Subject, Validity};
+    use crate::{CertificateAuthority, Subject, Validity};
 
     const AT: UnixMillis = UnixMillis(1_800_000_000_000);
 

@@ -68,7 +68,7 @@ enum CertsCommand {
         event log. It decides nothing, tries no decision and copies no log: what a dashboard or a colleague who only looks \
         should have.\n\n\
         Example:\n  tributary-hub certs reader --ca certs --name dashboard\n  \
-        tributary-hub member list --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
+        tributary member list --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
         --tls-cert certs/dashboard.crt --tls-key certs/dashboard.key"
     )]
     Reader(ReaderArgs),
