@@ -7,7 +7,6 @@
 //! * [`doors`]: what one identity may have open; [`descriptors`]: how many files and sockets the process may have.
 //! * [`inspect`]: what people and tools read. [`membership`]: operators' decisions about members.
 //! * [`doctor`]: what is wrong at the hub's place.
-//! * [`operate`]: the operator's command line.
 //! * [`maintain`]: what is done to the log of a hub that is stopped.
 //! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
 //! * [`topology`]: ClusterClasses; a room of its own.
@@ -23,7 +22,6 @@ pub mod inspect;
 pub mod lead;
 pub mod maintain;
 pub mod membership;
-pub mod operate;
 pub mod profile;
 pub mod program;
 pub mod run;

@@ -1,10 +1,11 @@
-//! `tributary-hub token`: makes the token here, so that the hub is sent its hash only, and prints the one string with which
+//! `tributary token`: makes the token here, so that the hub is sent its hash only, and prints the one string with which
 //! a cluster joins.
 
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
+use client::{duration, failed, request};
 use proto::v1::{self, join_tokens_client::JoinTokensClient};
 use serde_json::json;
 use shared::{
@@ -13,9 +14,9 @@ use shared::{
 };
 
 use super::{
-    client::{HubArgs, connect, failed, request},
     decision::DecisionArgs,
-    print::{self, Output},
+    hub_args::{HubArgs, connect},
+    print,
 };
 
 /// What only operators do.
@@ -35,8 +36,8 @@ enum TokenCommand {
         long_about = "Make a token and print the string with which a cluster joins. Whoever has the string joins: send it as \
         you would a password. It is shown once, and the hub knows only a hash of it.\n\n\
         A token is for one id, or for as many clusters as --uses says whose ids match a pattern.\n\n\
-        Example:\n  tributary-hub token create --cluster-id east --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key\n  \
-        tributary-hub token create --id-pattern 'prod-*' --uses 50 --expires 24h --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary token create --cluster-id east --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key\n  \
+        tributary token create --id-pattern 'prod-*' --uses 50 --expires 24h --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Create(CreateArgs),
     /// Show the tokens, and who joined with each
@@ -46,7 +47,7 @@ enum TokenCommand {
         long_about = "Take a token back: nobody joins with it any more. Clusters that joined with it stay members \
         (`member evict` ends a membership).\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub token revoke 0123456789abcdef --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary token revoke 0123456789abcdef --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Revoke(RevokeArgs),
 }
@@ -122,28 +123,6 @@ fn token_id(text: &str) -> Result<String, String> {
     Err("a token's name is 16 hexadecimal digits; it is not the join string".to_owned())
 }
 
-/// A time with its unit.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "write it as 90s, 30m, 24h or 7d".to_owned();
-    let split = text
-        .len()
-        .checked_sub(1)
-        .filter(|at| text.is_char_boundary(*at))
-        .ok_or_else(wrong)?;
-    let seconds = match &text[split..] {
-        "s" => 1,
-        "m" => 60,
-        "h" => 3_600,
-        "d" => 86_400,
-        _ => return Err(wrong()),
-    };
-    let count: u64 = text[..split].parse().map_err(|_| wrong())?;
-    count
-        .checked_mul(seconds)
-        .map(Duration::from_secs)
-        .ok_or_else(wrong)
-}
-
 /// Runs the command and returns what to print.
 pub(super) async fn run(args: TokenArgs) -> anyhow::Result<String> {
     match args.command {
@@ -166,7 +145,8 @@ async fn create(args: CreateArgs) -> anyhow::Result<String> {
         valid_millis: u64::try_from(args.expires.as_millis()).unwrap_or(u64::MAX),
         ..Default::default()
     };
-    let mut hub = JoinTokensClient::new(connect(&args.hub, Some(DECIDES)).await?);
+    let access = args.hub.access()?;
+    let mut hub = JoinTokensClient::new(access.connect(Some(DECIDES)).await?);
     let answer = hub.create(request(create)).await;
     let answer = answer.map_err(|status| failed(&status))?.into_inner();
     let pin = <[u8; 32]>::try_from(answer.pin.as_slice());
@@ -177,13 +157,13 @@ async fn create(args: CreateArgs) -> anyhow::Result<String> {
         _ => {
             let port = u16::try_from(answer.join_port).unwrap_or_default();
             let at = |hub: &HubAddress| HubAddress { port, ..hub.clone() };
-            args.hub.hub.iter().map(at).collect()
+            access.hubs.iter().map(at).collect()
         }
     };
     let texts = |addresses: &[HubAddress]| addresses.iter().map(ToString::to_string).collect();
     let join = JoinString {
         doors: texts(&doors),
-        hubs: texts(&args.hub.hub),
+        hubs: texts(&access.hubs),
         pin,
         token,
     };
@@ -192,11 +172,10 @@ async fn create(args: CreateArgs) -> anyhow::Result<String> {
     };
     let until = print::time(answer.expires_at.as_ref());
     Ok(match args.hub.output {
-        Output::Json => format!(
-            "{}\n",
-            json!({"id": answer.id, "clusterIds": scope.to_string(), "uses": args.uses, "expiresAt": until, "joinString": text})
+        output if output.is_document() => output.document(
+            &json!({"id": answer.id, "clusterIds": scope.to_string(), "uses": args.uses, "expiresAt": until, "joinString": text})
         ),
-        Output::Text => format!(
+        _ => format!(
             "{text}\n\nToken {} is good for {scope}, {} until {until}. Whoever has the line above joins with it; it is not \
              shown again.\nNext, in the cluster:\n  tributary-agent run --join-file FILE --cluster-id ID --tls-cert \
              agent.crt --tls-key agent.key --tls-ca ca.crt\n",
@@ -213,9 +192,9 @@ async fn list(args: ListArgs) -> anyhow::Result<String> {
     let mut hub = JoinTokensClient::new(connect(&args.hub, None).await?);
     let answer = hub.list(request(v1::ListJoinTokensRequest::default())).await;
     let tokens = answer.map_err(|status| failed(&status))?.into_inner().tokens;
-    if args.hub.output == Output::Json {
+    if args.hub.output.is_document() {
         let tokens: Vec<_> = tokens.iter().map(as_json).collect();
-        return Ok(format!("{}\n", json!({ "tokens": tokens })));
+        return Ok(args.hub.output.document(&json!({ "tokens": tokens })));
     }
     if tokens.is_empty() {
         let create = advice::token_create("my-cluster");
@@ -267,18 +246,4 @@ async fn revoke(args: RevokeArgs) -> anyhow::Result<String> {
     let answer = answer.map_err(|status| failed(&status))?;
     let again = advice::confirm_token_revoke(&token, &decision.hub.typed());
     Ok(print::decision(answer.get_ref(), &again, decision.hub.output))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_a_unit() {
-        assert_eq!(duration("24h"), Ok(Duration::from_secs(86_400)));
-        assert_eq!(duration("90s"), Ok(Duration::from_secs(90)));
-        for text in ["", "h", "24", "1w", "-1h", "1é"] {
-            assert!(duration(text).is_err(), "{text}");
-        }
-    }
 }

@@ -1,16 +1,12 @@
-//! `tributary-hub operator revoke` and `tributary-hub reader revoke`: what is decided about the certificates of people and
+//! `tributary operator revoke` and `tributary reader revoke`: what is decided about the certificates of people and
 //! tools.
 
 use clap::{Args, Subcommand};
+use client::{failed, request};
 use proto::v1::{self, membership_client::MembershipClient};
 use shared::model::{advice, name::is_dns_label};
 
-use super::{
-    client::{connect, failed, request},
-    decision::DecisionArgs,
-    member::key_fingerprint,
-    print,
-};
+use super::{decision::DecisionArgs, hub_args::connect, member::key_fingerprint, print};
 
 /// What only operators do.
 const DECIDES: &str = "decides about certificates";
@@ -38,7 +34,7 @@ enum OperatorCommand {
         name stay good. Nobody revokes the key it comes with.\n\n\
         The key fingerprint is the sha256 of the public key.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub operator revoke bob 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary operator revoke bob 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Revoke(RevokeArgs),
 }
@@ -52,7 +48,7 @@ enum ReaderCommand {
         stay good.\n\n\
         The key fingerprint is the sha256 of the public key.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub reader revoke dashboard 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary reader revoke dashboard 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Revoke(RevokeArgs),
 }

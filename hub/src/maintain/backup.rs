@@ -8,24 +8,22 @@ use std::{
 
 use anyhow::{Context, anyhow, bail, ensure};
 use clap::Args;
+use client::{AccessArgs, failed};
 use proto::v1::{self, backup_part::Part, event_log_client::EventLogClient};
 use shared::model::{advice, sync::MESSAGE_BYTES_MAX};
 use tonic::Streaming;
 
-use super::client::{HubArgs, connect, failed};
-use crate::{
-    log::{CopyEnd, LogCopy, Report, clusterset},
-    maintain::verify,
-};
+use super::verify;
+use crate::log::{CopyEnd, LogCopy, Report, clusterset};
 
 /// Copy the log of a running hub.
 #[derive(Debug, Args)]
-pub struct BackupArgs {
+pub(super) struct BackupArgs {
     /// Directory to make; what is there stays as it is
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     #[command(flatten)]
-    hub: HubArgs,
+    hub: AccessArgs,
 }
 
 /// What a copy is of.
@@ -42,7 +40,7 @@ pub(super) async fn run(BackupArgs { dir, hub }: BackupArgs) -> anyhow::Result<S
         dir.display()
     );
     let unfinished = unfinished(&dir)?;
-    let channel = connect(&hub, Some("copies the log")).await?;
+    let channel = hub.access()?.connect(Some("copies the log")).await?;
     let mut log = EventLogClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let parts = log.backup(v1::BackupRequest::default()).await;
     let parts = parts.map_err(|status| failed(&status))?.into_inner();

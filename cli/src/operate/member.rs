@@ -1,18 +1,18 @@
-//! `tributary-hub member`: the flags, the requests, the exact command that confirms a dry run.
+//! `tributary member`: the flags, the requests, the exact command that confirms a dry run.
 
 use clap::{Args, Subcommand};
+use client::{failed, request};
 use proto::v1::{self, membership_client::MembershipClient};
-use shared::model::{ClusterId, advice};
+use shared::model::{ClusterId, KeyFingerprint, advice, sync::MESSAGE_BYTES_MAX};
 use tonic::{Code, Status, transport::Channel};
 
 use super::{
-    client::{HubArgs, connect, failed, request},
     decision::{DECIDES, DecisionArgs},
+    hub_args::{HubArgs, connect},
     leaving::{self, DrainArgs, EvictArgs, StayArgs},
     print,
     release::{self, ReleaseArgs},
 };
-use crate::membership::parse_key_fingerprint;
 
 /// How often a listing is begun whose pages the hub let go of.
 const LISTING_STARTS_MAX: u32 = 5;
@@ -33,7 +33,7 @@ enum MemberCommand {
         long_about = "Admit another key or another cluster fingerprint for a member: after its certificate was \
         issued anew with a new key, or its cluster was built anew. The hub's refusal of the session names both.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member rekey east --key-fingerprint 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary member rekey east --key-fingerprint 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Rekey(RekeyArgs),
     /// Have a member leave: its endpoints first, its exports later
@@ -44,7 +44,7 @@ enum MemberCommand {
         leave` removes what stands there.\n\n\
         Said again, the time counts anew.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member drain west --after 1h --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary member drain west --after 1h --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Drain(DrainArgs),
     /// Have a member stay that was to leave
@@ -52,7 +52,7 @@ enum MemberCommand {
         long_about = "Have a member stay that was to leave, by `member drain` or `member evict`: its endpoints count again in \
         the other clusters, and nothing of it goes. After its time it is too late.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member stay west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary member stay west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Stay(StayArgs),
     /// End a membership
@@ -62,8 +62,8 @@ enum MemberCommand {
         takes that back. Its keys stay refused, and under its id nobody joins without an operator's word.\n\n\
         With --now all of it happens at once, and nothing takes it back.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member evict west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key\n  \
-        tributary-hub member evict west --now --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary member evict west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key\n  \
+        tributary member evict west --now --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Evict(EvictArgs),
     /// Refuse a key of a cluster for ever
@@ -74,7 +74,7 @@ enum MemberCommand {
         a new one, and admit that with `member rekey`.\n\n\
         The key fingerprint is the sha256 of the public key: `member list --output json` has those of members.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member revoke-key east 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary member revoke-key east 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     RevokeKey(RevokeKeyArgs),
     /// State that nothing of a cluster is to be waited for
@@ -84,7 +84,7 @@ enum MemberCommand {
         lives: members keep the objects of such clusters until those report to this hub. If one will never come \
         back, this lets them go.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member forget gone --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary member forget gone --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Forget(ForgetArgs),
     /// Let go what a member took back and the removal brake holds
@@ -96,7 +96,7 @@ enum MemberCommand {
         With --self-preservation it ends that instead: members that stay lost are withdrawn, although many are lost at \
         one time.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub member release west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary member release west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Release(ReleaseArgs),
 }
@@ -144,7 +144,7 @@ struct ForgetArgs {
 }
 
 pub(super) fn key_fingerprint(text: &str) -> Result<String, String> {
-    parse_key_fingerprint(text).map(|key| key.to_string())
+    KeyFingerprint::read(text).map(|key| key.to_string())
 }
 
 /// Runs the command and returns what to print.
@@ -194,11 +194,17 @@ async fn revoke_key(args: RevokeKeyArgs) -> anyhow::Result<String> {
 }
 
 async fn list(hub: &HubArgs) -> anyhow::Result<String> {
-    let mut membership = MembershipClient::new(connect(hub, None).await?);
+    let members = all(connect(hub, None).await?).await?;
+    Ok(print::members(&members, hub.output))
+}
+
+/// All members, at one revision.
+pub(crate) async fn all(channel: Channel) -> anyhow::Result<v1::ListMembersResponse> {
+    let mut membership = MembershipClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
     let mut starts = 1;
     loop {
         match pages(&mut membership).await {
-            Ok(members) => return Ok(print::members(&members, hub.output)),
+            Ok(members) => return Ok(members),
             // The hub does not keep the revision of the first pages any more.
             Err(status) if status.code() == Code::Aborted && starts < LISTING_STARTS_MAX => starts += 1,
             Err(status) => return Err(failed(&status)),

@@ -1,4 +1,4 @@
-//! `tributary-hub policy`: the file that is read, the requests, the exact command that confirms a dry run.
+//! `tributary policy`: the file that is read, the requests, the exact command that confirms a dry run.
 
 use std::{
     fs::File,
@@ -8,6 +8,7 @@ use std::{
 
 use anyhow::{Context, ensure};
 use clap::{Args, Subcommand};
+use client::{failed, request};
 use proto::v1::{self, policy_client::PolicyClient};
 use shared::{
     model::{ServiceKey, advice, policy::POLICY_BYTES_MAX},
@@ -15,8 +16,8 @@ use shared::{
 };
 
 use super::{
-    client::{HubArgs, connect, failed, request},
     decision::DecisionArgs,
+    hub_args::{HubArgs, connect},
     print,
 };
 
@@ -36,7 +37,7 @@ enum PolicyCommand {
         long_about = "Say what a policy would do, and change nothing: which exports would be refused, which \
         imports go, everywhere or from one member, how many endpoints would be left out. The file is read here first, and then judged by the hub \
         against what its members export now.\n\n\
-        Example:\n  tributary-hub policy test policy.yaml --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary policy test policy.yaml --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Test(TestArgs),
     /// Put a policy in force
@@ -45,7 +46,7 @@ enum PolicyCommand {
         refuses is recorded all the same and left out of every cluster; a policy that is loosened brings it back by \
         itself. A policy of `spec: {}` allows everything.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub policy apply policy.yaml --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary policy apply policy.yaml --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Apply(ApplyArgs),
     /// Let the oldest export of a service stand first again
@@ -53,7 +54,7 @@ enum PolicyCommand {
         long_about = "Let the oldest export of a service stand first again, where the policy says `precedence: \
         incumbent` and an export was held in the first place against an older one.\n\n\
         Without --confirm it says what would happen and changes nothing.\n\n\
-        Example:\n  tributary-hub policy release shop/cart --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
+        Example:\n  tributary policy release shop/cart --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Release(ReleaseArgs),
 }

@@ -1,9 +1,10 @@
-//! `tributary-hub gather`: what a maintainer needs to help, as an operator or a reader may read it. Every part has a time
+//! `tributary gather`: what a maintainer needs to help, as an operator or a reader may read it. Every part has a time
 //! and a size, and keys are taken out.
 
 use std::path::PathBuf;
 
 use clap::Args;
+use client::{Access, failed, request};
 use proto::v1::{
     self, event_log_client::EventLogClient, membership_client::MembershipClient, policy_client::PolicyClient,
     state_client::StateClient,
@@ -21,7 +22,7 @@ use shared::{
 use tokio::time::timeout;
 use tonic::transport::Channel;
 
-use super::client::{HubArgs, connect, failed, request};
+use super::hub_args::HubArgs;
 
 /// Newest events that are read, and how far back.
 const EVENTS_MAX: u32 = 1_000;
@@ -50,10 +51,13 @@ fn service(text: &str) -> Result<ServiceKey, String> {
 /// Runs the command and returns what to print.
 pub(super) async fn run(args: GatherArgs) -> anyhow::Result<String> {
     let mut secrets = Secrets::default();
-    // What cannot be read cannot be in what follows.
-    secrets.add(&std::fs::read_to_string(&args.hub.tls.key).unwrap_or_default());
+    let access = args.hub.access();
+    // A key that cannot be read cannot be in the bundle.
+    if let Ok(access) = &access {
+        secrets.add(&String::from_utf8_lossy(&access.pem.key));
+    }
     let mut bundle = Bundle::create(&args.out, secrets)?;
-    match timeout(BUNDLE_WAIT, fill(&args, &mut bundle)).await {
+    match timeout(BUNDLE_WAIT, fill(&args, access, &mut bundle)).await {
         Ok(filled) => filled?,
         Err(_) => bundle.add("cut-short.txt", "not everything was there in time\n")?,
     }
@@ -64,22 +68,22 @@ pub(super) async fn run(args: GatherArgs) -> anyhow::Result<String> {
     ))
 }
 
-async fn fill(args: &GatherArgs, bundle: &mut Bundle) -> anyhow::Result<()> {
+async fn fill(args: &GatherArgs, access: anyhow::Result<Access>, bundle: &mut Bundle) -> anyhow::Result<()> {
+    let typed = args.hub.typed();
     bundle.add(
         "flags.txt",
-        &format!(
-            "tributary-hub {}\n{}\n",
-            env!("CARGO_PKG_VERSION"),
-            args.hub.typed()
-        ),
+        &format!("tributary {}\n{typed}\n", env!("CARGO_PKG_VERSION")),
     )?;
-    let credentials = look::own(&args.hub.tls).1;
+    let access = match access {
+        Ok(access) => access,
+        Err(error) => return bundle.add("unreachable.txt", &format!("{error:#}\n")),
+    };
     let mut report = Report::default();
-    for address in args.hub.hub.iter().take(look::HUBS_MAX) {
-        report.extend(hub(&look::hub(address, credentials.as_ref()).await));
+    for address in access.hubs.iter().take(look::HUBS_MAX) {
+        report.extend(hub(&look::hub(address, Some(&access.credentials)).await));
     }
     bundle.add("hub.txt", &report.text())?;
-    let channel = match timeout(PART_WAIT, connect(&args.hub, None)).await {
+    let channel = match timeout(PART_WAIT, access.connect(None)).await {
         Ok(Ok(channel)) => channel,
         Ok(Err(error)) => return bundle.add("unreachable.txt", &format!("{error:#}\n")),
         Err(_) => return bundle.add("unreachable.txt", "no answer in time\n"),

@@ -6,11 +6,12 @@ use prost_types::Timestamp;
 use proto::v1;
 use serde_json::{Value, json};
 
-use super::{KEY_DIGITS, Output, brake, columns, leaving, said_by, span, time, version, yes};
+use super::{KEY_DIGITS, brake, leaving, said_by, span, time, version, yes};
+use crate::output::{Output, table};
 
 /// The members of a clusterset.
-pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Output) -> String {
-    if output == Output::Json {
+pub(crate) fn members(response: &v1::ListMembersResponse, output: Output) -> String {
+    if output.is_document() {
         let members: Vec<Value> = response.members.iter().map(member_json).collect();
         let revoked: Vec<Value> = response.revoked_keys.iter().map(revoked_json).collect();
         let document = json!({
@@ -21,7 +22,7 @@ pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Ou
             "members": members,
             "revokedKeys": revoked,
         });
-        return format!("{document:#}\n");
+        return output.document(&document);
     }
     let header = [
         "CLUSTER",
@@ -62,7 +63,7 @@ pub(in crate::operate) fn members(response: &v1::ListMembersResponse, output: Ou
         ]
     });
     let header = std::iter::once(header.map(str::to_owned).to_vec());
-    let table = columns(&header.chain(rows).collect::<Vec<_>>());
+    let table = table(&header.chain(rows).collect::<Vec<_>>(), output);
     let members = match response.members.len() {
         1 => "1 member".to_owned(),
         more => format!("{more} members"),
@@ -274,7 +275,10 @@ fn applied_json(applied: &v1::MemberApplied) -> Value {
     })
 }
 
-fn applied(member: &v1::MemberState, shown: impl Fn(&v1::MemberApplied) -> Option<String>) -> String {
+pub(crate) fn applied(
+    member: &v1::MemberState,
+    shown: impl Fn(&v1::MemberApplied) -> Option<String>,
+) -> String {
     member
         .applied
         .as_ref()
@@ -282,14 +286,14 @@ fn applied(member: &v1::MemberState, shown: impl Fn(&v1::MemberApplied) -> Optio
         .unwrap_or_else(|| "-".to_owned())
 }
 
-fn parked(applied: &v1::MemberApplied) -> String {
+pub(crate) fn parked(applied: &v1::MemberApplied) -> String {
     match applied.oldest_parked_millis {
         Some(millis) => format!("{} ({})", applied.parked, span(millis)),
         None => applied.parked.to_string(),
     }
 }
 
-fn state(member: &v1::MemberState) -> String {
+pub(crate) fn state(member: &v1::MemberState) -> String {
     if member.withdrawn {
         return "withdrawn".to_owned();
     }
@@ -313,7 +317,7 @@ fn keys(member: &v1::MemberState) -> String {
     }
 }
 
-fn is_contested(member: &v1::MemberState) -> bool {
+pub(crate) fn is_contested(member: &v1::MemberState) -> bool {
     member.keys.iter().any(|key| key.contested)
 }
 

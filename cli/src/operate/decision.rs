@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::client::HubArgs;
+use super::hub_args::HubArgs;
 
 /// What only operators do.
 pub(super) const DECIDES: &str = "decides about members";

@@ -3,10 +3,11 @@
 use proto::v1;
 use serde_json::{Value, json};
 
-use super::{KEY_DIGITS, Output, columns, or_dash, said_by, time};
+use super::{KEY_DIGITS, or_dash, said_by, time};
+use crate::output::{Output, table};
 
 /// Recorded events, and how to go on.
-pub(in crate::operate) fn events(response: &v1::ListEventsResponse, output: Output) -> String {
+pub(crate) fn events(response: &v1::ListEventsResponse, output: Output) -> String {
     let v1::ListEventsResponse {
         epoch,
         events,
@@ -16,7 +17,7 @@ pub(in crate::operate) fn events(response: &v1::ListEventsResponse, output: Outp
         epochs,
         ..
     } = response;
-    if output == Output::Json {
+    if output.is_document() {
         let shown: Vec<Value> = events.iter().map(event_json).collect();
         let document = json!({
             "epoch": epoch,
@@ -25,7 +26,7 @@ pub(in crate::operate) fn events(response: &v1::ListEventsResponse, output: Outp
             "nextRevision": next_revision,
             "events": shown,
         });
-        return format!("{document:#}\n");
+        return output.document(&document);
     }
     let header = ["REVISION", "RECORDED", "CLUSTER", "KIND", "ABOUT", "CHANGED-BY"];
     let rows = events.iter().map(|event| {
@@ -39,7 +40,7 @@ pub(in crate::operate) fn events(response: &v1::ListEventsResponse, output: Outp
         ]
     });
     let header = std::iter::once(header.map(str::to_owned).to_vec());
-    let table = columns(&header.chain(rows).collect::<Vec<_>>());
+    let table = table(&header.chain(rows).collect::<Vec<_>>(), output);
     let count = match events.len() {
         1 => "1 event".to_owned(),
         more => format!("{more} events"),

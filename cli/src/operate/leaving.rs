@@ -1,16 +1,16 @@
-//! `tributary-hub member drain`, `member stay` and `member evict`: how a membership ends, or does not.
+//! `tributary member drain`, `member stay` and `member evict`: how a membership ends, or does not.
 
 use std::time::Duration;
 
 use clap::Args;
+use client::{duration, failed, request};
 use proto::v1::{self, membership_client::MembershipClient};
 use shared::model::{ClusterId, advice};
 
 use super::{
-    client::{connect, failed, request},
     decision::{DECIDES, DecisionArgs},
+    hub_args::connect,
     print,
-    token::duration,
 };
 
 /// Who is to leave.

@@ -7,24 +7,18 @@ mod members;
 
 pub(super) use events::events;
 pub(super) use members::members;
+pub(crate) use members::{applied, is_contested, parked, state};
 
 use prost_types::Timestamp;
 use proto::v1;
 use serde_json::json;
 
+use crate::output::Output;
+
 /// Digits of a key fingerprint that a column shows; JSON has all of them.
 const KEY_DIGITS: usize = 16;
 /// Longest version that a column shows, in characters; JSON has all of it.
 const VERSION_CHARACTERS_MAX: usize = 24;
-
-/// How to print.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Output {
-    /// Columns for people
-    Text,
-    /// One JSON document for programs
-    Json,
-}
 
 /// The outcome of a decision, or of its dry run with the command that confirms it.
 pub(super) fn decision(response: &v1::MemberDecisionResponse, confirm: &str, output: Output) -> String {
@@ -35,7 +29,7 @@ pub(super) fn decision(response: &v1::MemberDecisionResponse, confirm: &str, out
         nothing_to_do,
         ..
     } = response;
-    if output == Output::Json {
+    if output.is_document() {
         let mut document = json!({
             "done": done,
             "revision": revision,
@@ -45,7 +39,7 @@ pub(super) fn decision(response: &v1::MemberDecisionResponse, confirm: &str, out
         if !done && !nothing_to_do {
             document["confirm"] = confirm.into();
         }
-        return format!("{document:#}\n");
+        return output.document(&document);
     }
     let effects: String = effects.iter().map(|effect| format!("  * {effect}\n")).collect();
     match (done, revision) {
@@ -67,14 +61,14 @@ pub(super) fn policy(response: &v1::GetPolicyResponse, output: Output) -> String
         applied_at,
         ..
     } = response;
-    if output == Output::Json {
+    if output.is_document() {
         let document = json!({
             "document": document,
             "revision": revision,
             "operator": operator,
             "appliedAt": time(applied_at.as_ref()),
         });
-        return format!("{document:#}\n");
+        return output.document(&document);
     }
     let at = time(applied_at.as_ref());
     let said = match (applied_at, revision) {
@@ -90,13 +84,13 @@ pub(super) fn policy(response: &v1::GetPolicyResponse, output: Output) -> String
 }
 
 /// The end of a line that says who answered.
-fn said_by(answered_by: Option<&v1::AnsweredBy>) -> String {
+pub(crate) fn said_by(answered_by: Option<&v1::AnsweredBy>) -> String {
     let said = answered_by.map(|by| format!(", says hub {} ({})", by.hub, version(&by.hub_version)));
     said.unwrap_or_default()
 }
 
 /// A time span as a person would say it.
-fn span(millis: u64) -> String {
+pub(crate) fn span(millis: u64) -> String {
     match millis / 1_000 {
         seconds @ 0..60 => format!("{seconds}.{}s", millis % 1_000 / 100),
         seconds @ 60..3_600 => format!("{}m", seconds / 60),
@@ -105,27 +99,21 @@ fn span(millis: u64) -> String {
     }
 }
 
-fn or_dash(text: &str) -> String {
+pub(crate) fn or_dash(text: &str) -> String {
     if text.is_empty() { "-" } else { text }.to_owned()
 }
 
-pub(super) fn time(at: Option<&Timestamp>) -> String {
+pub(crate) fn time(at: Option<&Timestamp>) -> String {
     let at = at.and_then(|at| jiff::Timestamp::new(at.seconds, at.nanos).ok());
     at.map_or_else(|| "-".to_owned(), |at| format!("{at:.0}"))
 }
 
-fn yes(holds: bool) -> String {
+pub(crate) fn yes(holds: bool) -> String {
     if holds { "yes" } else { "no" }.to_owned()
 }
 
-/// Rows as lines whose columns align.
-fn columns(rows: &[Vec<String>]) -> String {
-    let lines = shared::columns::columns(rows).into_iter();
-    lines.map(|line| line + "\n").collect()
-}
-
 /// A version as a column shows it: what a member states of itself is cut.
-fn version(text: &str) -> String {
+pub(crate) fn version(text: &str) -> String {
     let shown: String = text.chars().take(VERSION_CHARACTERS_MAX).collect();
     or_dash(&shown)
 }

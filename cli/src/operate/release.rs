@@ -1,12 +1,13 @@
-//! `tributary-hub member release`: lets go what the removal brake holds, or ends self-preservation.
+//! `tributary member release`: lets go what the removal brake holds, or ends self-preservation.
 
 use clap::Args;
+use client::{failed, request};
 use proto::v1::{self, membership_client::MembershipClient};
 use shared::model::{ClusterId, advice};
 
 use super::{
-    client::{connect, failed, request},
     decision::{DECIDES, DecisionArgs},
+    hub_args::connect,
     print,
 };
 

@@ -1,13 +1,14 @@
-//! `tributary-hub events`: a page of the history, from a revision or a time on.
+//! `tributary events`: a page of the history, from a revision or a time on.
 
 use std::str::FromStr;
 
 use clap::Args;
+use client::{failed, request};
 use proto::v1::{self, event_log_client::EventLogClient};
 use shared::model::{Epoch, sync::MESSAGE_BYTES_MAX};
 
 use super::{
-    client::{HubArgs, connect, failed, request},
+    hub_args::{HubArgs, connect},
     print,
 };
 
