@@ -31,6 +31,7 @@ mod registered;
 mod renewal;
 mod runbooks;
 mod scenarios;
+mod setup;
 mod sim_cluster;
 mod swarm;
 mod tidy;
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
     trials.extend(observed_clusters::trials());
     trials.extend(topology_webhook::trials());
     trials.extend(scenarios::trials());
+    trials.extend(setup::trials());
     trials.extend(registered::trials());
     trials.extend(real_clusters::trials());
     trials.extend(sim_cluster::trials());
