@@ -254,8 +254,8 @@ contexts:
         assert_eq!(contexts.text().expect("text"), FILE);
         let prod = contexts.get("prod").expect("prod");
         assert_eq!(
-            prod.ca.clone().below(Path::new("/home")),
-            Pem::File("/home/ca.crt".into())
+            prod.ca.clone().below(Path::new("/etc")),
+            Pem::File("/etc/ca.crt".into())
         );
         assert!(matches!(&prod.certificate, Pem::Inline(text) if text.starts_with(PEM_BEGIN)));
         assert!(!format!("{contexts:?}").contains("AAAA"));

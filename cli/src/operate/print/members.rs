@@ -41,27 +41,7 @@ pub(crate) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
         "KEYS",
         "KEYS-END",
     ];
-    let rows = response.members.iter().map(|member| {
-        vec![
-            member.cluster.clone(),
-            state(member),
-            time(member.state_since.as_ref()),
-            yes(member.listed),
-            yes(member.connected),
-            version(&member.agent_version),
-            applied(member, |applied| {
-                applied.revision.map(|revision| revision.to_string())
-            }),
-            applied(member, |applied| applied.took_millis.map(span)),
-            applied(member, |applied| applied.waits_millis.map(span)),
-            applied(member, |applied| Some(parked(applied))),
-            member.exports.to_string(),
-            member.endpoint_slices.to_string(),
-            member.incarnation.to_string(),
-            keys(member),
-            keys_end(member),
-        ]
-    });
+    let rows = response.members.iter().map(row);
     let header = std::iter::once(header.map(str::to_owned).to_vec());
     let table = table(&header.chain(rows).collect::<Vec<_>>(), output);
     let members = match response.members.len() {
@@ -90,6 +70,28 @@ pub(crate) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
     format!(
         "{table}{members} at revision {revision} of epoch {epoch}{said_by}\n{revoked}{contested}{leaving}{lost}{held}{unhealthy}{issuers}"
     )
+}
+
+fn row(member: &v1::MemberState) -> Vec<String> {
+    vec![
+        member.cluster.clone(),
+        state(member),
+        time(member.state_since.as_ref()),
+        yes(member.listed),
+        yes(member.connected),
+        version(&member.agent_version),
+        applied(member, |applied| {
+            applied.revision.map(|revision| revision.to_string())
+        }),
+        applied(member, |applied| applied.took_millis.map(span)),
+        applied(member, |applied| applied.waits_millis.map(span)),
+        applied(member, |applied| Some(parked(applied))),
+        member.exports.to_string(),
+        member.endpoint_slices.to_string(),
+        member.incarnation.to_string(),
+        keys(member),
+        keys_end(member),
+    ]
 }
 
 /// Whose certificates members have, each member's by the one that ends last, when it is not one issuer's: an authority may
