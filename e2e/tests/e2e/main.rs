@@ -5,6 +5,7 @@ mod apply;
 mod apply_real;
 mod bad_words;
 mod charts;
+mod client;
 mod conformance;
 mod crds;
 mod doctors;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
     trials.extend(profiles::trials());
     trials.extend(inventory::trials());
     trials.extend(durability::trials());
+    trials.extend(client::trials());
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());
     trials.extend(renewal::trials());

@@ -41,7 +41,9 @@ const EDGES: &[Edge] = &[
             "hub/src/session/serve.rs",
             "hub/src/inspect/",
             "hub/src/membership/",
-            "hub/src/operate/",
+            "hub/src/maintain/backup.rs",
+            // The client prints whole messages.
+            "cli/src/",
             "hub/src/hub.rs",
             "hub/src/run/ports.rs",
             "agent/src/doctor/gather.rs",
