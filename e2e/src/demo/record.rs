@@ -221,7 +221,7 @@ impl Recorder {
     async fn printed(&self, line: &str) -> anyhow::Result<Vec<String>> {
         let lines = if let Some(words) = line.strip_prefix("cargo ") {
             self.demo(words).await
-        } else if line.starts_with("tributary-hub ") {
+        } else if line.starts_with("tributary ") {
             self.hub(line).await
         } else if let Some(words) = line.strip_prefix("hub ") {
             self.grpcurl(words).await
