@@ -199,7 +199,7 @@ fn health(member: &v1::MemberState) -> Vec<Problem> {
 
 fn of_export(export: &v1::RecordedExport) -> Vec<Problem> {
     let service = export.export.as_ref().and_then(|export| export.service.as_ref());
-    let service = service.and_then(|key| ServiceKey::new(&*key.namespace, &*key.name).ok());
+    let service = service.and_then(|key| ServiceKey::new(&key.namespace, &key.name).ok());
     let Some(service) = service else {
         return Vec::new();
     };
