@@ -1,4 +1,4 @@
-//! Owns: the generated pages of docs/reference: the flags of both programs from their command lines, and their metrics
+//! Owns: the generated pages of docs/reference: the flags of the programs from their command lines, and their metrics
 //! from where sources register them.
 //! Never: judges their words.
 
@@ -47,7 +47,12 @@ fn flags_page() -> String {
         "# Flags\n\n`{COMMAND}` writes this page from the command lines of the programs; do not edit it.\nEvery flag can be \
          given as the environment variable beside it, except those that confirm a change.\n"
     );
-    for program in [hub::args::Cli::command(), agent::args::Cli::command()] {
+    let programs = [
+        cli::command::Cli::command(),
+        hub::args::Cli::command(),
+        agent::args::Cli::command(),
+    ];
+    for program in programs {
         let name = program.get_name().to_owned();
         section(&mut text, &name, &program);
     }

@@ -16,7 +16,6 @@ use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    operate::{EventsArgs, GatherArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs},
     topology::command::TopologyArgs,
 };
 
@@ -77,65 +76,6 @@ pub enum Command {
     Certs(CertsArgs),
     /// Look after an event log on disk
     Log(EventLogArgs),
-    /// See the members and decide about them
-    #[command(
-        long_about = "See the members and decide about them, with an operator's certificate; a reader's lists them.\n\n\
-        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
-        it is printed. Each decision is an event of the log, with the operator's name.\n\n\
-        Example:\n  \
-        tributary-hub member list --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
-        --tls-cert certs/alice.crt --tls-key certs/alice.key"
-    )]
-    Member(MemberArgs),
-    /// Decide about operators' certificates
-    #[command(
-        long_about = "Decide about operators' certificates, with an operator's certificate.\n\n\
-        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
-        it is printed.\n\n\
-        Example:\n  \
-        tributary-hub operator revoke bob 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    \
-        --hub https://HUB:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
-    )]
-    Operator(OperatorArgs),
-    /// Decide about readers' certificates
-    #[command(
-        long_about = "Decide about readers' certificates, with an operator's certificate.\n\n\
-        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
-        it is printed.\n\n\
-        Example:\n  \
-        tributary-hub reader revoke dashboard 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    \
-        --hub https://HUB:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
-    )]
-    Reader(ReaderArgs),
-    /// Make, see and take back tokens with which clusters join
-    #[command(
-        long_about = "Make, see and take back tokens with which clusters join, with an operator's certificate.\n\n\
-        A cluster that joins with a token makes its key itself and is given a certificate for it: nobody carries keys \
-        around. The hub has to be started with --join-listen.\n\n\
-        Example:\n  \
-        tributary-hub token create --cluster-id east --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
-        --tls-cert certs/alice.crt --tls-key certs/alice.key"
-    )]
-    Token(TokenArgs),
-    /// See the policy of the clusterset and decide about it
-    #[command(
-        long_about = "See the policy of the clusterset and decide about it: what each member may export, in which ranges \
-        its endpoints' addresses must lie, and which export of a service stands first. One YAML document says all of it; \
-        docs/guides/policy.md has a whole example.\n\n\
-        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
-        it is printed.\n\n\
-        Example:\n  \
-        tributary-hub policy test policy.yaml --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
-        --tls-cert certs/alice.crt --tls-key certs/alice.key"
-    )]
-    Policy(PolicyArgs),
-    /// Show what was recorded
-    #[command(long_about = "Show what was recorded, a page at a time, oldest first.\n\n\
-        Times are those at which the hub recorded the events, by its own clock.\n\n\
-        Example:\n  \
-        tributary-hub events --since 10m --namespace shop --hub https://HUB:8443 \\\n    \
-        --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key")]
-    Events(Box<EventsArgs>),
     /// Look for what is wrong at the hub's place, and say what to do about it
     #[command(
         long_about = "Look for what is wrong at the hub's place, and say what to do about it.\n\n\
@@ -151,18 +91,6 @@ pub enum Command {
         --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key"
     )]
     Doctor(Box<DoctorArgs>),
-    /// Collect what a maintainer needs to help, without keys
-    #[command(
-        long_about = "Collect what a maintainer needs to help, without keys, with an operator's or a reader's \
-        certificate.\n\n\
-        A directory is made with what the hub says of its members and their services, the policy, and what was recorded of \
-        late: within a minute, and 48 MiB. Private keys and tokens are taken out; names and addresses stay in it. What doctor \
-        says at the hub's place, and the hub's log, are to be put beside it.\n\n\
-        Example:\n  \
-        tributary-hub gather --out gathered --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
-        --tls-cert certs/alice.crt --tls-key certs/alice.key"
-    )]
-    Gather(Box<GatherArgs>),
     /// Try what a ClusterClass says
     #[command(
         long_about = "Try what a ClusterClass says. No hub and no cluster is asked.\n\n\

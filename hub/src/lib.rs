@@ -7,7 +7,6 @@
 //! * [`doors`]: what one identity may have open; [`descriptors`]: how many files and sockets the process may have.
 //! * [`inspect`]: what people and tools read. [`membership`]: operators' decisions about members.
 //! * [`doctor`]: what is wrong at the hub's place.
-//! * [`operate`]: the operator's command line.
 //! * [`maintain`]: what is done to the log of a hub that is stopped.
 //! * [`profile`]: ClusterProfiles in the hub's own Kubernetes cluster.
 //! * [`topology`]: ClusterClasses; a room of its own.
@@ -15,7 +14,6 @@
 //!   [`replay`] rebuilds the state at start; [`wire`] encodes snapshots.
 
 pub mod args;
-pub mod certs;
 pub mod descriptors;
 pub mod doctor;
 pub mod doors;
@@ -24,13 +22,13 @@ pub mod inspect;
 pub mod lead;
 pub mod maintain;
 pub mod membership;
-pub mod operate;
 pub mod profile;
 pub mod program;
 pub mod run;
 pub mod session;
 pub mod topology;
 
+pub use ::certs;
 pub use ::fold;
 pub use event_log as log;
 pub use hub_core::{bounds, clock, effects, metrics, push, recall, replay, snapshot, view, writer};

@@ -1,7 +1,8 @@
 //! Owns: what is done to the log of a hub that is stopped: old history removed, a member evicted, a backup put back;
-//! `command` asks for it, `figures` says what its history comes to.
+//! `command` asks for it, `figures` says what its history comes to. `backup` copies the log of a hub that runs, over gRPC.
 //! Never: works beside a hub; the log has one owner.
 
+mod backup;
 pub mod command;
 mod figures;
 

@@ -7,7 +7,7 @@ use clap::{CommandFactory, Parser};
 
 use crate::{
     args::{Cli, Command},
-    certs, doctor, maintain, operate, run,
+    certs, doctor, maintain, run,
     topology::{self, desired::change::Changes},
 };
 
@@ -35,13 +35,7 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => run::serve(&log, *args),
         Command::Log(args) => maintain::command::run(args),
         Command::Certs(args) => certs::command::run(args).map(|said| print!("{said}")),
-        Command::Member(args) => operate::run_member(args).map(|said| print!("{said}")),
-        Command::Operator(args) => operate::run_operator(args).map(|said| print!("{said}")),
-        Command::Reader(args) => operate::run_reader(args).map(|said| print!("{said}")),
-        Command::Token(args) => operate::run_token(args).map(|said| print!("{said}")),
-        Command::Policy(args) => operate::run_policy(args).map(|said| print!("{said}")),
         Command::Doctor(args) => return doctor::run(&log, &args),
-        Command::Gather(args) => operate::run_gather(*args).map(|said| print!("{said}")),
         Command::Topology(args) => match topology::command::run(args) {
             Ok((said, changes)) => {
                 print!("{said}");
@@ -52,7 +46,6 @@ pub fn run() -> ExitCode {
             }
             Err(error) => Err(error),
         },
-        Command::Events(args) => operate::run_events(*args).map(|said| print!("{said}")),
     })
 }
 
@@ -95,7 +88,7 @@ mod tests {
         }
         for line in [
             "tributary-hub certs ca --out topology --no-such-flag",
-            "tributary-hub member evict topology --no-such-flag",
+            "tributary-hub log evict topology --no-such-flag",
             "tributary-hub serve --data topology --no-such-flag",
             "tributary-hub no-such-command topology",
         ] {

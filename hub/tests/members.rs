@@ -1,4 +1,4 @@
-//! `tributary-hub member` as it is typed, against a hub over real mutual TLS: dry run, the command that confirms,
+//! The client as it is typed, against a hub over real mutual TLS: dry run, the command that confirms,
 //! the decision, and what is said to those who may not or cannot.
 
 mod support;
@@ -9,10 +9,8 @@ use std::{
 };
 
 use clap::Parser;
-use hub::{
-    args::{Cli, Command},
-    certs::{CertificateAuthority, Subject, Validity},
-};
+use cli::command::Cli;
+use hub::certs::{CertificateAuthority, Subject, Validity};
 use shared::{
     model::ClusterId,
     tls::{Credentials, TlsFiles},
@@ -72,12 +70,12 @@ impl RunningHub {
         credentials.facts().key_fingerprint.to_string()
     }
 
-    /// Runs `tributary-hub member WORDS` with somebody's certificate.
+    /// Runs `tributary member WORDS` with somebody's certificate.
     fn member(&self, who: &str, words: &[&str]) -> Result<String, String> {
         self.hub("member", who, words)
     }
 
-    /// Runs `tributary-hub COMMAND WORDS` with somebody's certificate.
+    /// Runs `tributary COMMAND WORDS` with somebody's certificate.
     fn hub(&self, command: &str, who: &str, words: &[&str]) -> Result<String, String> {
         let file = |name: &str| self.path(name).display().to_string();
         let (cert, key, ca) = (
@@ -97,7 +95,7 @@ impl RunningHub {
         ]
         .map(str::to_owned);
         let words = words.iter().map(|word| (*word).to_owned());
-        run(["tributary-hub".to_owned(), command.to_owned()]
+        run(["tributary".to_owned(), command.to_owned()]
             .into_iter()
             .chain(words)
             .chain(flags))
@@ -105,15 +103,8 @@ impl RunningHub {
 }
 
 fn run(words: impl IntoIterator<Item = String>) -> Result<String, String> {
-    let cli = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
-    let said = match cli.command {
-        Command::Member(args) => hub::operate::run_member(args),
-        Command::Operator(args) => hub::operate::run_operator(args),
-        Command::Reader(args) => hub::operate::run_reader(args),
-        Command::Policy(args) => hub::operate::run_policy(args),
-        Command::Events(args) => hub::operate::run_events(*args),
-        _ => panic!("another command"),
-    };
+    let parsed = Cli::try_parse_from(words).map_err(|error| error.to_string())?;
+    let said = cli::program::text(parsed.command);
     said.map_err(|error| format!("{error:#}"))
 }
 

@@ -93,6 +93,21 @@ pub struct CorefileArgs {
     pub file: Option<PathBuf>,
 }
 
+impl CorefileArgs {
+    /// The zone of the Multi-Cluster Services API, where kubeadm and most distributions keep the Corefile.
+    pub fn usual(apply: bool) -> Result<Self, Refusal> {
+        Ok(Self {
+            apply,
+            zone: Zone::new(ZONE)?,
+            kubeconfig: None,
+            namespace: KUBE_SYSTEM_NAMESPACE.to_owned(),
+            configmap: CONFIGMAP.to_owned(),
+            key: KEY.to_owned(),
+            file: None,
+        })
+    }
+}
+
 fn zone(text: &str) -> Result<Zone, Refusal> {
     Zone::new(text)
 }

@@ -16,6 +16,7 @@ mod report;
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use kube::Client;
 use shared::{
     process::{LogArgs, Threads, block_on},
     tls::install_crypto_provider,
@@ -46,6 +47,61 @@ pub fn run(log: &LogArgs, command: &CorefileCommand) -> anyhow::Result<()> {
         print!("{}", in_cluster(wanted, args, &corefile, &address).await?);
         Ok(())
     })
+}
+
+/// The zone in a cluster's DNS, before `add`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answering {
+    /// CoreDNS is configured to answer the zone.
+    Yes,
+    /// `add` would configure it.
+    Not {
+        /// The lines that would change.
+        change: String,
+    },
+    /// It is not configured, and something reverts edits of the Corefile: a label of its ConfigMap.
+    Reverted(String),
+}
+
+/// Looks whether CoreDNS answers the zone. It changes nothing; a Corefile that `add` would refuse is an error.
+pub async fn answering(client: Client, args: &CorefileArgs, address: &str) -> anyhow::Result<Answering> {
+    let corefile = ClusterCorefile::new(client, args);
+    let read = corefile
+        .read()
+        .await
+        .with_context(|| format!("no Corefile at {address}"))?;
+    let answers = match &read.kept_by {
+        Some(_) if custom::imports_servers(&read.text) => {
+            let standing = corefile.custom().await?;
+            custom::decide(standing.as_deref(), Wanted::Zone, &args.zone)? == custom::Change::Nothing
+        }
+        kept_by => {
+            let decision = decide(&read.text, Wanted::Zone, &args.zone)?;
+            if let (Some(label), Some(_)) = (kept_by, &decision.text) {
+                return Ok(Answering::Reverted(label.clone()));
+            }
+            decision.text.is_none()
+        }
+    };
+    if answers {
+        return Ok(Answering::Yes);
+    }
+    let shown = CorefileArgs {
+        apply: false,
+        ..args.clone()
+    };
+    let change = in_cluster(Wanted::Zone, &shown, &corefile, address).await?;
+    Ok(Answering::Not { change })
+}
+
+/// Configures CoreDNS of a cluster to answer the zone, or no more, and returns what was done.
+pub async fn configure(
+    client: Client,
+    wanted: Wanted,
+    args: &CorefileArgs,
+    address: &str,
+) -> anyhow::Result<String> {
+    in_cluster(wanted, args, &ClusterCorefile::new(client, args), address).await
 }
 
 /// Does it in a cluster, and says what was done.

@@ -25,7 +25,7 @@ pub(crate) use self::store::{Kept, Store};
 /// How an agent joins.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct JoinArgs {
-    /// The join string that `tributary-hub token create` printed. The agent makes its key, is given a certificate, and keeps
+    /// The join string that `tributary token create` printed. The agent makes its key, is given a certificate, and keeps
     /// both in the files of --tls-key, --tls-cert and --tls-ca; once they are there the string counts for nothing but the
     /// hub's address
     #[arg(

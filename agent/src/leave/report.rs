@@ -48,7 +48,7 @@ pub fn done(before: &[Found], after: &[Found], wish: &Wish, hub: &Hub) -> String
     told(
         &mut text,
         hub,
-        "was told nothing: an operator ends the membership there (tributary-hub member evict ID --now)",
+        "was told nothing: an operator ends the membership there (tributary member evict ID --now)",
     );
     let mut counts: BTreeMap<(Kind, &str), usize> = BTreeMap::new();
     for found in before {

@@ -11,10 +11,15 @@ use cargo_metadata::{Metadata, MetadataCommand};
 
 use crate::run;
 
-/// The package of the file that is both programs, and the name of the file.
-pub(crate) const PROGRAMS: &str = "tributary";
-/// What the programs are called: each is a link to that file.
-pub(crate) const NAMES: [&str; 2] = ["tributary-hub", "tributary-agent"];
+/// The package of the file that is all programs, and the name of the file.
+pub(crate) const PROGRAMS: &str = "tributary-programs";
+/// The names of the programs: each is a link to that file.
+pub(crate) const NAMES: [&str; 4] = [
+    "tributary-hub",
+    "tributary-agent",
+    "tributary",
+    "kubectl-tributary",
+];
 
 /// A checkout.
 pub(crate) struct Source {

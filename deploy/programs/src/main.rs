@@ -1,12 +1,12 @@
-//! `tributary`: hub and agent in one file, as images and archives have them, so that what both are made of is there
-//! once. Which of them it is says the name that it is called by, `tributary-hub` or `tributary-agent`, a link to it.
+//! Hub, agent and client in one file, as images and archives have them, so that what they share is there once. The name
+//! that the file is called by, a link to it, chooses the program.
 //!
 //! Owns: the choice between them.
 //! Never: does anything else, or has flags of its own.
 
 use std::{ffi::OsStr, path::Path, process::ExitCode};
 
-/// Both are mostly small allocations: keys, facts, messages.
+/// All of them make mostly small allocations: keys, facts, messages.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         Some(program) => program(),
         None => {
             eprintln!(
-                "this is tributary-hub and tributary-agent: run it by one of these names, which are links to it"
+                "this is tributary-hub, tributary-agent and tributary: run it by one of these names, which are links to it"
             );
             ExitCode::from(2)
         }
@@ -30,6 +30,7 @@ fn called(path: &OsStr) -> Option<Program> {
     match Path::new(path).file_name()?.to_str()? {
         "tributary-hub" => Some(hub::program::run),
         "tributary-agent" => Some(agent::program::run),
+        "tributary" | "kubectl-tributary" => Some(cli::program::run),
         _ => None,
     }
 }
@@ -47,7 +48,19 @@ mod tests {
         );
         let agent = named("/usr/local/bin/tributary-agent");
         assert!(agent.is_some_and(|program| std::ptr::fn_addr_eq(program, agent::program::run as Program)));
-        for other in ["tributary", "/usr/local/bin/tributary", "tributary-hub/", "", "/"] {
+        for client in ["tributary", "/usr/local/bin/kubectl-tributary"] {
+            let program = named(client);
+            assert!(
+                program.is_some_and(|program| std::ptr::fn_addr_eq(program, cli::program::run as Program))
+            );
+        }
+        for other in [
+            "tributary-programs",
+            "/usr/local/bin/tributary-programs",
+            "tributary-hub/",
+            "",
+            "/",
+        ] {
             assert_eq!(named(other).is_some(), other == "tributary-hub/", "{other}");
         }
     }

@@ -1,5 +1,5 @@
-//! The two programs as children of a test or the demo: the same binary again, told by its environment to be the
-//! hub or an agent. So a scenario runs the real programs, which can be killed, and needs nothing but this binary.
+//! The programs as children of a test or the demo: the same binary again, told by its environment to be the hub, an
+//! agent or the client. So a scenario runs the real programs, which can be killed, and needs nothing but this binary.
 
 use std::{
     env,
@@ -22,6 +22,8 @@ pub enum Role {
     Hub,
     /// `tributary-agent`.
     Agent,
+    /// `tributary`.
+    Client,
 }
 
 impl Role {
@@ -30,6 +32,7 @@ impl Role {
         match self {
             Self::Hub => "hub",
             Self::Agent => "agent",
+            Self::Client => "client",
         }
     }
 }
@@ -46,15 +49,6 @@ pub fn run_if_child() -> Option<ExitCode> {
                 hub::args::Command::Log(args) => {
                     shared::process::exit_code(hub::maintain::command::run(args))
                 }
-                hub::args::Command::Member(args) => {
-                    shared::process::exit_code(hub::operate::run_member(args).map(drop))
-                }
-                hub::args::Command::Policy(args) => {
-                    shared::process::exit_code(hub::operate::run_policy(args).map(drop))
-                }
-                hub::args::Command::Gather(args) => {
-                    shared::process::exit_code(hub::operate::run_gather(*args).map(drop))
-                }
                 hub::args::Command::Doctor(args) => hub::doctor::run(&log, &args),
                 _ => ExitCode::from(2),
             }
@@ -70,6 +64,7 @@ pub fn run_if_child() -> Option<ExitCode> {
                 _ => ExitCode::from(2),
             }
         }
+        "client" => cli::program::run(),
         _ => ExitCode::from(2),
     };
     Some(code)

@@ -55,6 +55,14 @@ struct Seen {
     ended: bool,
 }
 
+/// The client writes no log.
+fn logs_as_json(role: Role) -> &'static [&'static str] {
+    match role {
+        Role::Hub | Role::Agent => &["--log-format", "json"],
+        Role::Client => &[],
+    }
+}
+
 impl Program {
     /// Starts a program; its log is appended to `log`.
     pub fn start(role: Role, arguments: Vec<OsString>, log: &Path) -> anyhow::Result<Self> {
@@ -73,7 +81,7 @@ impl Program {
         let mut command = Command::new(line.remove(0));
         command
             .args(line)
-            .args(["--log-format", "json"])
+            .args(logs_as_json(role))
             .args(arguments)
             .env(ROLE_VARIABLE, role.as_str())
             .stdin(Stdio::piped())

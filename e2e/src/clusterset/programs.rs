@@ -23,6 +23,7 @@ impl Role {
         match self {
             Self::Hub => "tributary-hub",
             Self::Agent => "tributary-agent",
+            Self::Client => "tributary",
         }
     }
 }

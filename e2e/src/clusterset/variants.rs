@@ -74,31 +74,31 @@ impl LocalClusterset {
 
     /// Runs `tributary-hub log WORDS` to its end; an error says what it said.
     pub async fn log_command(&self, words: &[OsString]) -> anyhow::Result<()> {
-        self.hub_command("log", words).await
+        self.command(Role::Hub, "log", words).await
     }
 
-    /// Runs `tributary-hub policy apply` with this document against the running hub.
+    /// Runs `tributary policy apply` with this document against the running hub.
     pub async fn apply_policy(&self, document: &str) -> anyhow::Result<()> {
         let file = self.log("policy").with_extension("yaml");
         std::fs::write(&file, document)?;
         let mut words: Vec<OsString> = vec!["apply".into(), file.into(), "--confirm".into()];
         words.extend(self.to_the_hub());
-        self.hub_command("policy", &words).await
+        self.command(Role::Client, "policy", &words).await
     }
 
-    /// Runs `tributary-hub member release` of a member against the running hub.
+    /// Runs `tributary member release` of a member against the running hub.
     pub async fn release_member(&self, cluster: &str) -> anyhow::Result<()> {
         let mut words: Vec<OsString> = vec!["release".into(), cluster.into(), "--confirm".into()];
         words.extend(self.to_the_hub());
-        self.hub_command("member", &words).await
+        self.command(Role::Client, "member", &words).await
     }
 
-    /// Runs `tributary-hub member WORDS` with `--confirm` against the running hub; an error says what it said.
+    /// Runs `tributary member WORDS` with `--confirm` against the running hub; an error says what it said.
     pub async fn member_command(&self, words: &[&str]) -> anyhow::Result<()> {
         let mut words: Vec<OsString> = words.iter().map(OsString::from).collect();
         words.push("--confirm".into());
         words.extend(self.to_the_hub());
-        self.hub_command("member", &words).await
+        self.command(Role::Client, "member", &words).await
     }
 
     /// Runs `tributary-agent leave` in a cluster, with its certificate and a person's account; an error says what it said.
@@ -118,14 +118,11 @@ impl LocalClusterset {
         Ok(())
     }
 
-    async fn hub_command(&self, command: &str, words: &[OsString]) -> anyhow::Result<()> {
+    async fn command(&self, role: Role, command: &str, words: &[OsString]) -> anyhow::Result<()> {
         let arguments = [&[command.into()], words].concat();
         let said = self.log(&format!("{command}-command"));
-        let (status, tail) = Program::start(Role::Hub, arguments, &said)?.ended().await?;
-        ensure!(
-            status.success(),
-            "`tributary-hub {command}` ended with {status}: {tail}"
-        );
+        let (status, tail) = Program::start(role, arguments, &said)?.ended().await?;
+        ensure!(status.success(), "`{command}` ended with {status}: {tail}");
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use std::{
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
-use hub::args::{Cli, Command as HubCommand};
+use cli::command::{Cli, Command as Asked};
 use kube::Client;
 use proto::v1::ListMembersRequest;
 use shared::{process::Shutdown, tls::TlsFiles};
@@ -63,7 +63,7 @@ const ALIAS_BODY: &str =
 const EXPLAIN_ONE: &str = "hub -d '{\"namespace\":\"shop\",\"name\":\"cart\"}' $(cat target/demo/hub.addr) tributary.v1.State/Explain | grep -A10 '\"property\": \"sessionAffinity\",'";
 const EXPLAIN: &str = "hub -d '{\"namespace\":\"shop\",\"name\":\"cart\"}' $(cat target/demo/hub.addr) tributary.v1.State/Explain | grep -e summary -e message";
 /// What happened to one namespace.
-const EVENTS: &str = "tributary-hub events --namespace shop";
+const EVENTS: &str = "tributary events --namespace shop";
 
 /// Plays the story and writes it into the page of the demo, its cast and its film.
 pub(super) async fn write(shutdown: &Shutdown) -> anyhow::Result<()> {
@@ -167,7 +167,7 @@ impl Recorder {
         story::conflict_told(&mut self.stage).await?;
         self.type_line("cargo demo get exports").await?;
         self.calm().await?;
-        self.block("members", "tributary-hub member list").await?;
+        self.block("members", "tributary member list").await?;
         self.remark("why? the hub knows which recorded event decided what");
         self.type_line(EXPLAIN_ONE).await?;
         self.block("why", EXPLAIN).await?;
@@ -221,7 +221,7 @@ impl Recorder {
     async fn printed(&self, line: &str) -> anyhow::Result<Vec<String>> {
         let lines = if let Some(words) = line.strip_prefix("cargo ") {
             self.demo(words).await
-        } else if line.starts_with("tributary-hub ") {
+        } else if line.starts_with("tributary ") {
             self.hub(line).await
         } else if let Some(words) = line.strip_prefix("hub ") {
             self.grpcurl(words).await
@@ -254,8 +254,7 @@ impl Recorder {
         let command = Cli::try_parse_from(words)?.command;
         // It has a runtime of its own, as the program has.
         let run = move || match command {
-            HubCommand::Member(args) => hub::operate::run_member(args),
-            HubCommand::Events(args) => hub::operate::run_events(*args),
+            command @ (Asked::Member(_) | Asked::Events(_)) => cli::program::text(command),
             _ => bail!("this is no question"),
         };
         let printed = tokio::task::spawn_blocking(run).await??;

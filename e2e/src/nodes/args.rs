@@ -17,7 +17,7 @@ use super::{
     planted,
     programs::Programs,
     row::{Asked, Row},
-    state, traffic, transcript, up,
+    state, three_commands, traffic, transcript, up,
     upgrade::{self, Order, REQUESTS},
 };
 use crate::{advice::NODES_STATUS, charts};
@@ -47,6 +47,7 @@ const EXAMPLES: &str = "Examples:
   cargo nodes upgrade --order hub-first    from an earlier commit, on clusters without Tributary
   cargo nodes conformance ../mcs-api       upstream's suite, from a checkout of kubernetes-sigs/mcs-api
   cargo nodes uninstall                    every cluster leaves, then the hub; says what is left
+  cargo nodes three-commands               after `cargo image build`, on clusters without Tributary
   cargo nodes down
 
 It needs root, Debian's packages runc, containernetworking-plugins, iptables, nftables, conntrack and debootstrap, and Go.";
@@ -195,6 +196,13 @@ enum Command {
         #[arg(long, value_name = "DIR", default_value = "target/images")]
         image: PathBuf,
     },
+    /// Types `tributary init`, `join`, `export`, `leave` and `uninstall` on clusters without Tributary, with the programs of
+    /// the image.
+    ThreeCommands {
+        /// Where `cargo image build` put the image.
+        #[arg(long, value_name = "DIR", default_value = "target/images")]
+        image: PathBuf,
+    },
     /// Runs kubectl as administrator of a cluster.
     Kubectl {
         /// c1, c2 or c3.
@@ -273,6 +281,9 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         }
         Command::Transcript { page, image } => {
             transcript::transcript(&directory, &charts::root().join(image), &page)
+        }
+        Command::ThreeCommands { image } => {
+            three_commands::three_commands(&directory, &charts::root().join(image))
         }
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();

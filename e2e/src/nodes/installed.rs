@@ -15,6 +15,8 @@ use crate::real::{command::printed, helm::Helm};
 pub(super) const NAMESPACE: &str = "tributary-system";
 /// The hub's program, and what its objects are called.
 pub(super) const HUB: &str = "tributary-hub";
+/// The program of operators.
+pub(super) const CLIENT: &str = "tributary";
 /// The agent's program, and what its objects are called.
 pub(super) const AGENT: &str = "tributary-agent";
 /// The port of the hub on every node of its cluster.
@@ -109,7 +111,7 @@ impl<'a> Installed<'a> {
     }
 
     fn operate(&self, command: &str, arguments: &[&str]) -> anyhow::Result<String> {
-        let mut operate = self.running.control.command(self.program(HUB));
+        let mut operate = self.running.control.command(self.program(CLIENT));
         let key = |file: &str| self.keys().join(file);
         operate
             .arg(command)

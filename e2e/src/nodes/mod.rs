@@ -36,6 +36,7 @@ mod row;
 mod running;
 mod specs;
 mod state;
+mod three_commands;
 mod traffic;
 mod transcript;
 mod up;

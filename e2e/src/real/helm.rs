@@ -31,7 +31,7 @@ impl Helm {
     }
 
     /// The program itself, for whoever runs it elsewhere.
-    pub(crate) fn program(&self) -> &Path {
+    pub fn program(&self) -> &Path {
         &self.program
     }
 

@@ -48,7 +48,7 @@ async fn decided(clusterset: &LocalClusterset, player: &Player) -> anyhow::Resul
     let events = questions::events(clusterset).await?;
     let mut kinds: Vec<String> = events.into_iter().map(|event| event.kind).collect();
     kinds.retain(|kind| decisions.iter().any(|prefix| kind.starts_with(prefix)));
-    let policy = player.play(clusterset, "tributary-hub policy get").await?;
+    let policy = player.play(clusterset, "tributary policy get").await?;
     // What it says of itself has the revision in it at which it was asked.
     let policy = policy.lines().filter(|line| !line.starts_with('#'));
     Ok((kinds, policy.collect::<Vec<_>>().join("\n")))
@@ -69,27 +69,27 @@ async fn refused(clusterset: &LocalClusterset, player: &Player, command: &str) -
 async fn wrong_words(clusterset: &LocalClusterset, player: &Player, dir: &Path) -> anyhow::Result<()> {
     let policy = dir.join("too-soon.yaml");
     fs::write(&policy, TOO_SOON)?;
-    let policy = format!("tributary-hub policy apply {} --confirm", policy.display());
+    let policy = format!("tributary policy apply {} --confirm", policy.display());
     for (command, why, instead) in [
         (
-            "tributary-hub member drain south --confirm",
+            "tributary member drain south --confirm",
             "south is not a member",
             "",
         ),
         (
-            "tributary-hub member evict south --confirm",
+            "tributary member evict south --confirm",
             "south is not a member",
             "",
         ),
-        ("tributary-hub member stay south", "south is not a member", ""),
+        ("tributary member stay south", "south is not a member", ""),
         (&*policy, "9s\" is less than 10 s", ""),
         (
-            "tributary-hub token create --id-pattern 'prod.*'",
+            "tributary token create --id-pattern 'prod.*'",
             "matches no cluster id",
             "write it as 'prod-*'",
         ),
         (
-            "tributary-hub token create --id-pattern '*'",
+            "tributary token create --id-pattern '*'",
             "matches every cluster id",
             "as 'prod-*'",
         ),
@@ -158,10 +158,7 @@ async fn change_nothing(backend: Backend) -> anyhow::Result<()> {
 
     // Undone too late.
     player
-        .play(
-            &clusterset,
-            "tributary-hub member drain west --after 1s --confirm",
-        )
+        .play(&clusterset, "tributary member drain west --after 1s --confirm")
         .await?;
     eventually("west has left", async || {
         let kinds = questions::kinds(&clusterset, "west").await?;
@@ -169,7 +166,7 @@ async fn change_nothing(backend: Backend) -> anyhow::Result<()> {
     })
     .await?;
     let before = decided(&clusterset, &player).await?;
-    let line = refused(&clusterset, &player, "tributary-hub member stay west").await?;
+    let line = refused(&clusterset, &player, "tributary member stay west").await?;
     ensure!(line.contains("too late for west to stay"), "{line}");
     let after = decided(&clusterset, &player).await?;
     ensure!(after == before, "{after:?} instead of {before:?}");

@@ -23,6 +23,8 @@ use tributary_e2e::{
     suite::sim_test,
 };
 
+use crate::player::Player;
+
 /// How long something that was asked for may take to show.
 const SHOW_WAIT: Duration = Duration::from_secs(30);
 /// How long grpcurl tries to connect.
@@ -188,7 +190,28 @@ async fn reads() -> anyhow::Result<()> {
             "revision {revision} is not in the log: {page}"
         );
     }
+    client_agrees(&clusterset, &grpcurl).await?;
     clusterset.end().await
+}
+
+/// The client prints as JSON what grpcurl prints.
+async fn client_agrees(clusterset: &LocalClusterset, grpcurl: &Grpcurl) -> anyhow::Result<()> {
+    let player = Player::at(clusterset);
+    let imports = json!({"parts": ["IMPORTS"]});
+    let cart = json!({"namespace": "shop", "name": "cart"});
+    for (command, method, request) in [
+        ("tributary get imports -o json", "tributary.v1.State/Get", imports),
+        (
+            "tributary explain shop/cart -o json",
+            "tributary.v1.State/Explain",
+            cart,
+        ),
+    ] {
+        let wanted = grpcurl.call(method, request).await?;
+        let printed: Value = serde_json::from_str(&player.play(clusterset, command).await?)?;
+        ensure!(printed == wanted, "{command}: {printed}\n{method}: {wanted}");
+    }
+    Ok(())
 }
 
 /// Waits until both the export and its slice are explained, with an import.

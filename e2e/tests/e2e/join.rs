@@ -5,10 +5,8 @@ use std::{ffi::OsString, fs, net::SocketAddr, sync::Arc, time::Instant};
 
 use anyhow::{Context, ensure};
 use clap::Parser;
-use hub::{
-    args::{Cli, Command},
-    certs::{MembersOnlyPem, Validity},
-};
+use cli::command::{Cli, Command};
+use hub::certs::{MembersOnlyPem, Validity};
 use libtest_mimic::Trial;
 use proto::v1::{self, joining_client::JoiningClient};
 use shared::{
@@ -90,16 +88,16 @@ pub(crate) async fn start_hub(
     clusterset.start_hub_with(&[&flags[..], further].concat()).await
 }
 
-/// Runs `tributary-hub token WORDS` with the operator's certificate; what it printed.
+/// Runs `tributary token WORDS` with the operator's certificate; what it printed.
 async fn token(clusterset: &LocalClusterset, words: &[&str]) -> anyhow::Result<String> {
-    let words = ["tributary-hub", "token"].iter().chain(words).map(OsString::from);
+    let words = ["tributary", "token"].iter().chain(words).map(OsString::from);
     let access = clusterset.access_to_the_hub(&clusterset.hub_address.to_string(), "operator");
     let line = words.chain(access);
     let Command::Token(args) = Cli::try_parse_from(line)?.command else {
         anyhow::bail!("another command");
     };
     // As in its own process: it makes a runtime for itself.
-    tokio::task::spawn_blocking(|| hub::operate::run_token(args)).await?
+    tokio::task::spawn_blocking(|| cli::operate::run_token(args)).await?
 }
 
 /// The join string that a new token gives.

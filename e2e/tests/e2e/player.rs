@@ -1,10 +1,11 @@
-//! Owns: typing the command of a page: a reader's own words are put in the place of those that stand for them, a hub's
-//! command that names no hub is told of this one, and what was printed is returned.
+//! Owns: typing the command of a page: a reader's own words are put in the place of those that stand for them, a command
+//! of the client that names no hub is told of this one, and what was printed is returned.
 
 use std::{ffi::OsString, path::PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
+use cli::command::Cli as Client;
 use hub::args::{Cli, Command};
 use shared::testing::advice::words;
 use tributary_e2e::{
@@ -77,7 +78,7 @@ impl Player {
         command: &str,
         further: &[&str],
     ) -> anyhow::Result<String> {
-        if !command.starts_with("tributary-") {
+        if !command.starts_with("tributary") {
             return self.in_a_shell(clusterset, command).await;
         }
         let mut typed = self.typed(command);
@@ -86,16 +87,19 @@ impl Player {
         if typed[0] == "tributary-agent" {
             return agent(clusterset, typed).await;
         }
-        match Cli::try_parse_from(&typed) {
-            Ok(parsed) => hub(parsed.command).await,
-            // A person has these in the environment.
-            Err(_) => {
-                let access = clusterset.access_to_the_hub(&clusterset.hub_address.to_string(), OPERATOR);
-                let typed = typed.into_iter().map(OsString::from).chain(access);
-                hub(Cli::try_parse_from(typed)?.command).await
-            }
+        let names_a_hub = typed.iter().any(|word| word == "--hub");
+        let calls_the_hub = typed[0] == "tributary" || typed.get(2).is_some_and(|word| word == "backup");
+        let mut typed: Vec<OsString> = typed.into_iter().map(OsString::from).collect();
+        // A person has these in the environment or in a context.
+        if calls_the_hub && !names_a_hub {
+            typed.extend(clusterset.access_to_the_hub(&clusterset.hub_address.to_string(), OPERATOR));
         }
-        .with_context(|| command.to_owned())
+        let ended = if typed[0] == "tributary" {
+            client(Client::try_parse_from(typed)?.command).await
+        } else {
+            hub(Cli::try_parse_from(typed)?.command).await
+        };
+        ended.with_context(|| command.to_owned())
     }
 
     /// Types the command that a dry run printed as the one that does it.
@@ -129,14 +133,15 @@ impl Player {
 async fn hub(command: Command) -> anyhow::Result<String> {
     tokio::task::spawn_blocking(|| match command {
         Command::Certs(args) => hub::certs::command::run(args),
-        Command::Member(args) => hub::operate::run_member(args),
-        Command::Token(args) => hub::operate::run_token(args),
-        Command::Events(args) => hub::operate::run_events(*args),
-        Command::Policy(args) => hub::operate::run_policy(args),
         Command::Log(args) => hub::maintain::command::run(args).map(|()| String::new()),
         _ => bail!("a command that nobody plays yet"),
     })
     .await?
+}
+
+/// As in its own process: each command makes a runtime for itself.
+async fn client(command: cli::command::Command) -> anyhow::Result<String> {
+    tokio::task::spawn_blocking(|| cli::program::text(command)).await?
 }
 
 async fn agent(clusterset: &LocalClusterset, typed: Vec<String>) -> anyhow::Result<String> {

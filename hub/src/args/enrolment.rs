@@ -4,10 +4,9 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
+use client::duration;
 use serde::Deserialize;
 use shared::tls::HubAddress;
-
-use crate::operate::duration;
 
 /// How long a Cluster that is deleted is kept from going unless something else is said.
 pub(crate) const DRAIN_LIMIT: &str = "2m";

@@ -4,6 +4,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, ValueEnum};
+use client::duration;
 use serde::Deserialize;
 use shared::{
     model::validate,
@@ -11,7 +12,6 @@ use shared::{
 };
 
 use super::EnrolmentArgs;
-use crate::operate::duration;
 
 /// What belongs to one clusterset.
 #[derive(Debug, Clone, Args)]

@@ -11,8 +11,11 @@ use shared::{
 use crate::{
     clock::Clock,
     log::{Contents, LogReport, Progress, Stats, contents, limits::RetentionArgs},
-    maintain::{self, figures::Figures},
-    operate::{self, BackupArgs},
+    maintain::{
+        self,
+        backup::{self, BackupArgs},
+        figures::Figures,
+    },
 };
 
 /// Look after an event log on disk.
@@ -133,7 +136,7 @@ pub fn run(args: EventLogArgs) -> anyhow::Result<()> {
     match args.command {
         EventLogCommand::Verify(args) => run_verify(args),
         EventLogCommand::Stats(args) => run_stats(args),
-        EventLogCommand::Backup(args) => operate::run_backup(*args).map(|said| print!("{said}")),
+        EventLogCommand::Backup(args) => client::run(backup::run(*args)).map(|said| print!("{said}")),
         EventLogCommand::Restore(args) => run_restore(&args, Clock::start().wall()),
         EventLogCommand::Evict(args) => run_evict(args, Clock::start().wall()),
         EventLogCommand::Compact(args) => run_compact(args, Clock::start().wall()),

@@ -21,6 +21,5 @@ mod tests;
 pub use by_hub::HubDecisions;
 pub use joining::JoiningService;
 pub use policy::PolicyService;
-pub(crate) use request::parse_key_fingerprint;
 pub use service::MembershipService;
 pub use token::{Joinable, TokenService};

@@ -21,20 +21,9 @@ pub(super) fn key_fingerprint(text: &str) -> Result<Option<KeyFingerprint>, Stat
     if text.is_empty() {
         return Ok(None);
     }
-    parse_key_fingerprint(text)
+    KeyFingerprint::read(text)
         .map(Some)
         .map_err(Status::invalid_argument)
-}
-
-/// Reads a key fingerprint as openssl or we print it.
-pub(crate) fn parse_key_fingerprint(text: &str) -> Result<KeyFingerprint, String> {
-    let digits = text.chars().filter(|character| *character != ':');
-    let digits: String = digits.map(|digit| digit.to_ascii_lowercase()).collect();
-    digits.parse().map_err(|_| {
-        "a key fingerprint is the sha256 of the public key (SubjectPublicKeyInfo), 64 hexadecimal digits; the \
-         hub's refusal of the session names it"
-            .to_owned()
-    })
 }
 
 /// A cluster fingerprint in a request; empty: none.
@@ -53,7 +42,7 @@ pub(super) fn cluster_fingerprint(text: &str) -> Result<Option<Box<str>>, Status
 
 /// The key fingerprint of a revocation: there must be one.
 pub(super) fn revoked_key(text: &str) -> Result<KeyFingerprint, Status> {
-    parse_key_fingerprint(text).map_err(Status::invalid_argument)
+    KeyFingerprint::read(text).map_err(Status::invalid_argument)
 }
 
 /// The name in an operator's certificate.

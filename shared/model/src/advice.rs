@@ -11,17 +11,17 @@ const ACCESS: &str = "--hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator
 
 /// Shows the members.
 pub fn member_list() -> String {
-    format!("tributary-hub member list {ACCESS}")
+    format!("tributary member list {ACCESS}")
 }
 
 /// Tries to end a membership.
 pub fn member_evict(cluster: &ClusterId) -> String {
-    format!("tributary-hub member evict {cluster} {ACCESS}")
+    format!("tributary member evict {cluster} {ACCESS}")
 }
 
 /// Tries to forget a cluster.
 pub fn member_forget(cluster: &ClusterId) -> String {
-    format!("tributary-hub member forget {cluster} {ACCESS}")
+    format!("tributary member forget {cluster} {ACCESS}")
 }
 
 /// Admits a key, a cluster fingerprint or both.
@@ -36,7 +36,55 @@ pub fn member_rekey(
 
 /// Tries to refuse a key of a cluster for ever.
 pub fn member_revoke_key(cluster: &ClusterId, key: KeyFingerprint) -> String {
-    format!("tributary-hub member revoke-key {cluster} {key} {ACCESS}")
+    format!("tributary member revoke-key {cluster} {key} {ACCESS}")
+}
+
+/// Adds a context, or changes one.
+pub fn context_set(name: &str) -> String {
+    format!("tributary context set {} {ACCESS}", quoted(name))
+}
+
+/// Makes a context the current one.
+pub fn context_use(name: &str) -> String {
+    format!("tributary context use {}", quoted(name))
+}
+
+/// The context of a name, as a flag.
+pub fn context_flag(name: &str) -> String {
+    format!("--context {}", quoted(name))
+}
+
+/// Lists what is not as it should be in the clusterset.
+pub fn status() -> String {
+    "tributary status".to_owned()
+}
+
+/// Explains one import.
+pub fn explain(service: &ServiceKey) -> String {
+    format!("tributary explain {service}")
+}
+
+/// Makes a clusterset.
+pub fn init() -> String {
+    "tributary init --context CONTEXT".to_owned()
+}
+
+/// Adds a cluster to a clusterset.
+pub fn join() -> String {
+    "tributary join my-cluster --context CONTEXT".to_owned()
+}
+
+/// Takes a cluster out of its clusterset.
+pub fn leave(cluster: &str) -> String {
+    format!("tributary leave {}", quoted(cluster))
+}
+
+/// Exports a Service, and waits until it has arrived.
+pub fn export(context: &str) -> String {
+    format!(
+        "tributary export my-namespace/my-service --context {} --wait",
+        quoted(context)
+    )
 }
 
 /// How an operator reaches the hub at these addresses, with the flags of [`tls_flags`].
@@ -50,32 +98,32 @@ pub fn confirm_member_evict(cluster: &ClusterId, after_seconds: Option<u64>, acc
         Some(seconds) => format!("--after {seconds}s"),
         None => "--now".to_owned(),
     };
-    format!("tributary-hub member evict {cluster} {when} {access} --confirm")
+    format!("tributary member evict {cluster} {when} {access} --confirm")
 }
 
 /// Has a member leave after so many seconds.
 pub fn confirm_member_drain(cluster: &ClusterId, after_seconds: u64, access: &str) -> String {
-    format!("tributary-hub member drain {cluster} --after {after_seconds}s {access} --confirm")
+    format!("tributary member drain {cluster} --after {after_seconds}s {access} --confirm")
 }
 
 /// Has a member stay that was to leave.
 pub fn confirm_member_stay(cluster: &ClusterId, access: &str) -> String {
-    format!("tributary-hub member stay {cluster} {access} --confirm")
+    format!("tributary member stay {cluster} {access} --confirm")
 }
 
 /// Forgets a cluster.
 pub fn confirm_member_forget(cluster: &ClusterId, access: &str) -> String {
-    format!("tributary-hub member forget {cluster} {access} --confirm")
+    format!("tributary member forget {cluster} {access} --confirm")
 }
 
 /// Lets go what a member took back.
 pub fn confirm_member_release(cluster: &ClusterId, access: &str) -> String {
-    format!("tributary-hub member release {cluster} {access} --confirm")
+    format!("tributary member release {cluster} {access} --confirm")
 }
 
 /// Ends self-preservation.
 pub fn confirm_release_self_preservation(access: &str) -> String {
-    format!("tributary-hub member release --self-preservation {access} --confirm")
+    format!("tributary member release --self-preservation {access} --confirm")
 }
 
 /// Admits a key, a cluster fingerprint or both, as they were typed.
@@ -86,13 +134,13 @@ pub fn confirm_member_rekey(
     access: &str,
 ) -> String {
     let options = rekey_options(key, cluster_fingerprint);
-    format!("tributary-hub member rekey {cluster} {options}{access} --confirm")
+    format!("tributary member rekey {cluster} {options}{access} --confirm")
 }
 
 /// Refuses a key of a cluster for ever.
 pub fn confirm_member_revoke_key(cluster: &ClusterId, key: &str, access: &str) -> String {
     format!(
-        "tributary-hub member revoke-key {cluster} {} {access} --confirm",
+        "tributary member revoke-key {cluster} {} {access} --confirm",
         quoted(key)
     )
 }
@@ -100,13 +148,13 @@ pub fn confirm_member_revoke_key(cluster: &ClusterId, key: &str, access: &str) -
 /// Refuses the key of an operator's certificate for ever.
 pub fn confirm_operator_revoke(name: &str, key: &str, access: &str) -> String {
     let (name, key) = (quoted(name), quoted(key));
-    format!("tributary-hub operator revoke {name} {key} {access} --confirm")
+    format!("tributary operator revoke {name} {key} {access} --confirm")
 }
 
 /// Refuses the key of a reader's certificate for ever.
 pub fn confirm_reader_revoke(name: &str, key: &str, access: &str) -> String {
     let (name, key) = (quoted(name), quoted(key));
-    format!("tributary-hub reader revoke {name} {key} {access} --confirm")
+    format!("tributary reader revoke {name} {key} {access} --confirm")
 }
 
 /// What a rekey admits, as it is typed, with a space behind each.
@@ -131,17 +179,17 @@ pub fn token_create(ids: &str) -> String {
     } else {
         "--cluster-id"
     };
-    format!("tributary-hub token create {flag} {} {ACCESS}", quoted(ids))
+    format!("tributary token create {flag} {} {ACCESS}", quoted(ids))
 }
 
 /// Shows the tokens.
 pub fn token_list() -> String {
-    format!("tributary-hub token list {ACCESS}")
+    format!("tributary token list {ACCESS}")
 }
 
 /// Takes a token back.
 pub fn confirm_token_revoke(id: &str, access: &str) -> String {
-    format!("tributary-hub token revoke {} {access} --confirm", quoted(id))
+    format!("tributary token revoke {} {access} --confirm", quoted(id))
 }
 
 /// Makes the authority with which a hub lets clusters join; `directory` holds the authority.
@@ -156,17 +204,17 @@ pub fn policy_apply(file: &str) -> String {
 
 /// Lets the oldest export of a service stand first again.
 pub fn policy_release(service: &ServiceKey) -> String {
-    format!("tributary-hub policy release {service} {ACCESS}")
+    format!("tributary policy release {service} {ACCESS}")
 }
 
 /// Gives the clusterset a policy, at this hub.
 pub fn confirm_policy_apply(file: &str, access: &str) -> String {
-    format!("tributary-hub policy apply {} {access} --confirm", quoted(file))
+    format!("tributary policy apply {} {access} --confirm", quoted(file))
 }
 
 /// Lets the oldest export of a service stand first again, at this hub.
 pub fn confirm_policy_release(service: &ServiceKey, access: &str) -> String {
-    format!("tributary-hub policy release {service} {access} --confirm")
+    format!("tributary policy release {service} {access} --confirm")
 }
 
 /// Makes an authority.

@@ -48,6 +48,17 @@ impl KeyFingerprint {
     pub fn of(public_key_info: &[u8]) -> Self {
         Self(Sha256::digest(public_key_info).into())
     }
+
+    /// Reads a fingerprint as openssl or we print it: with colons or without, in either case.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let digits = text.chars().filter(|character| *character != ':');
+        let digits: String = digits.map(|digit| digit.to_ascii_lowercase()).collect();
+        digits.parse().map_err(|_| {
+            "a key fingerprint is the sha256 of the public key (SubjectPublicKeyInfo), 64 hexadecimal digits; the \
+             hub's refusal of the session names it"
+                .to_owned()
+        })
+    }
 }
 
 impl fmt::Display for KeyFingerprint {

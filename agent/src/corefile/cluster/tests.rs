@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use shared::model::advice;
 
 use super::*;
-use crate::corefile::{args::CorefileCommand, edit::Wanted, in_cluster};
+use crate::corefile::{Answering, answering, args::CorefileCommand, configure, edit::Wanted, in_cluster};
 
 const COREFILE: &str =
     ".:53 {\n    kubernetes cluster.local in-addr.arpa {\n        ttl 30\n    }\n    reload\n}\n";
@@ -323,6 +323,37 @@ async fn an_edit_that_is_put_back_is_warned_of() {
     let told = server.run("remove --apply").await.expect("done");
     assert!(!told.contains("Warning"), "{told}");
     assert_eq!(server.corefile(), COREFILE);
+}
+
+/// A program that configures DNS asks first: nothing is changed, and an edit that would be put back is known before.
+#[tokio::test]
+async fn a_program_knows_before_what_an_edit_would_do() {
+    let args = CorefileArgs::usual(true).expect("valid");
+    let ask = async |server: &Server| answering(server.client(), &args, "here").await;
+    let server = Server::holding(COREFILE);
+    let found = ask(&server).await.expect("looked");
+    let Answering::Not { change } = found else {
+        panic!("{found:?}")
+    };
+    assert!(
+        change.contains("clusterset.local") && server.patches().is_empty(),
+        "{change}"
+    );
+    let done = configure(server.client(), Wanted::Zone, &args, "here").await;
+    done.expect("configured");
+    assert_eq!(ask(&server).await.expect("looked"), Answering::Yes);
+    let reverted = Server::kept(COREFILE, ("eks.amazonaws.com/component", "coredns"));
+    assert_eq!(
+        ask(&reverted).await.expect("looked"),
+        Answering::Reverted("eks.amazonaws.com/component: coredns".to_owned())
+    );
+    let imports = format!("{COREFILE}import custom/*.server\n");
+    let beside = Server::kept(&imports, ("addonmanager.kubernetes.io/mode", "Reconcile"));
+    assert!(matches!(
+        ask(&beside).await.expect("looked"),
+        Answering::Not { .. }
+    ));
+    ask(&Server::with(None)).await.expect_err("there is none");
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::{
     nodes::{
         control::ControlPlane,
         install::Installer,
-        installed::{AGENT, HUB, HUB_PORT, NAMESPACE},
+        installed::{AGENT, CLIENT, HUB, HUB_PORT, NAMESPACE},
         planted::image,
     },
     real::command::printed,
@@ -115,6 +115,8 @@ impl Previous {
         let installed = installer.installed;
         let running = installed.running;
         fs::create_dir_all(installed.programs())?;
+        // Its hub's program also had the commands of operators.
+        fs::copy(self.program(HUB), installed.program(CLIENT))?;
         for name in [HUB, AGENT] {
             fs::copy(self.program(name), installed.program(name))?;
             let archive = running.directory.path().join(format!("{name}.oci.tar"));

@@ -197,8 +197,10 @@ fn command_lines() -> anyhow::Result<()> {
             let Some(pod) = pod(&object) else { continue };
             let container = &pod["containers"][0];
             let line = command_line(container, |_| "https://hub:8443".to_owned())?;
-            let parsed = match chart {
-                "hub" => hub::args::Cli::try_parse_from(&line).map(|_| ()),
+            let program = line.first().and_then(|program| program.rsplit('/').next());
+            let parsed = match program {
+                Some("tributary") => cli::command::Cli::try_parse_from(&line).map(|_| ()),
+                Some("tributary-hub") => hub::args::Cli::try_parse_from(&line).map(|_| ()),
                 _ => agent::args::Cli::try_parse_from(&line).map(|_| ()),
             };
             parsed.with_context(|| format!("{}: {line:?}", deploy::name(&object)))?;

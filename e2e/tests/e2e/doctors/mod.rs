@@ -1,5 +1,5 @@
 //! Doctors against real hubs, on simulated and on real clusters: no fault where there is none, each planted one named; a hub
-//! whose clock is apart; and what `tributary-hub gather` writes, without a key in it.
+//! whose clock is apart; and what `tributary gather` writes, without a key in it.
 //!
 //! * `asked`: what a doctor is told, and what it found. `agents_real`, `hubs_real`: planted in real clusters.
 
@@ -272,7 +272,7 @@ async fn say(clusterset: &LocalClusterset, properties: &[(&str, &str)]) -> anyho
     .await
 }
 
-/// Runs `tributary-hub gather` as the operator, whose key the environment names; why it failed, if it did, and how long it
+/// Runs `tributary gather` as the operator, whose key the environment names; why it failed, if it did, and how long it
 /// took.
 async fn gather(
     clusterset: &LocalClusterset,
@@ -293,7 +293,7 @@ async fn gather(
     arguments.extend(["--tls-ca".into(), path("ca.crt").into()]);
     arguments.extend(["--tls-cert".into(), path("operator.crt").into()]);
     let began = Instant::now();
-    let program = Program::start_under(&wrapper, Role::Hub, arguments, &clusterset.log("gather"))?;
+    let program = Program::start_under(&wrapper, Role::Client, arguments, &clusterset.log("gather"))?;
     let (status, tail) = program.ended().await?;
     let failed = if status.success() {
         String::new()

@@ -36,7 +36,7 @@ const STAND_INS: [(&str, &str); 7] = [
 ];
 /// How our commands begin.
 const OURS: &str =
-    r"^(cargo (control-plane|crash|demo|image|load|netsim|nodes|sim)|tributary-(hub|agent))( |$)";
+    r"^(cargo (control-plane|crash|demo|image|load|netsim|nodes|sim)|tributary(-hub|-agent)?)( |$)";
 
 /// A command as it stands somewhere.
 #[derive(Debug)]
@@ -113,7 +113,7 @@ pub(super) fn misspelt() -> anyhow::Result<()> {
     let page = "Prose with `cargo demo --chek` and `tributary-hub log verfy|stats --data DIR`.\n\n```sh\n\
                 cargo sim sworm   # many\ncargo demo get imports && cargo demo kill hubb\n\
                 tributary-hub certs member --ca certs\nkubectl get pods\n```\n\
-                `cargo test` is not ours, and `tributary-hub member evict` is a name.\n";
+                `cargo test` is not ours, and `tributary member evict` is a name.\n";
     let found = commands("page", page)?;
     let refused: Vec<&str> = found
         .iter()

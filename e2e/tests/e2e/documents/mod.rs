@@ -214,7 +214,12 @@ fn confirmations() -> anyhow::Result<()> {
         }
     }
     let mut found = Vec::new();
-    for program in [hub::args::Cli::command(), agent::args::Cli::command()] {
+    let programs = [
+        cli::command::Cli::command(),
+        hub::args::Cli::command(),
+        agent::args::Cli::command(),
+    ];
+    for program in programs {
         confirming(&program, &mut found);
     }
     ensure!(found.len() > 10, "{found:?}");

@@ -24,6 +24,7 @@ pub(super) fn read(words: &[String]) -> Option<Result<(), clap::Error>> {
         ("cargo", "nodes") => by::<nodes::args::Arguments>(arguments),
         ("cargo", "netsim") => by::<netsim::NetsimArgs>(arguments),
         ("cargo", "sim") => by::<verify::args::Arguments>(arguments),
+        ("tributary", _) => by::<cli::command::Cli>(arguments),
         ("tributary-hub", _) => by::<hub::args::Cli>(arguments),
         ("tributary-agent", _) => by::<agent::args::Cli>(arguments),
         _ => return None,

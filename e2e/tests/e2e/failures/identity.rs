@@ -252,7 +252,7 @@ pub(super) async fn a_changed_key_waits_for_the_operator() -> anyhow::Result<()>
     clusterset.stop_agent("east").await?;
     clusterset.issue("east", &Subject::Member(ClusterId::new("east")?))?;
     clusterset.start_agent("east").await?;
-    let line = said(&clusterset.log("east"), "tributary-hub member rekey east").await?;
+    let line = said(&clusterset.log("east"), "tributary member rekey east").await?;
     let key = line
         .split("--key-fingerprint ")
         .nth(1)

@@ -45,10 +45,10 @@ pub(super) async fn a_cluster_joins(backend: Backend) -> anyhow::Result<()> {
     let player = Player::at(&clusterset).with("ID", "east");
     let files =
         "--hub https://HOST:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key";
-    let one = format!("tributary-hub token create --cluster-id ID {files}");
+    let one = format!("tributary token create --cluster-id ID {files}");
     let said = player.play(&clusterset, page.take(&one)?).await?;
     let string = said.lines().next().context("no string")?.to_owned();
-    let many = format!("tributary-hub token create --id-pattern 'prod-*' --uses 50 --expires 24h {files}");
+    let many = format!("tributary token create --id-pattern 'prod-*' --uses 50 --expires 24h {files}");
     player.play(&clusterset, page.take(&many)?).await?;
 
     let file = dir.path().join("join");
@@ -69,7 +69,7 @@ pub(super) async fn a_cluster_joins(backend: Backend) -> anyhow::Result<()> {
     questions::listed(&clusterset, &["east"]).await?;
 
     let said = player
-        .play(&clusterset, page.take("tributary-hub token list")?)
+        .play(&clusterset, page.take("tributary token list")?)
         .await?;
     ensure!(said.contains("east") && said.contains("prod-*"), "{said}");
     // The token that anybody of prod-* could still use.
@@ -79,10 +79,10 @@ pub(super) async fn a_cluster_joins(backend: Backend) -> anyhow::Result<()> {
         .and_then(|line| line.split_whitespace().next())
         .context("no token of prod-*")?
         .to_owned();
-    let revoke = page.take("tributary-hub token revoke")?;
+    let revoke = page.take("tributary token revoke")?;
     let said = player.play_with(&clusterset, revoke, &[&id]).await?;
     player.confirm(&clusterset, &said).await?;
-    let said = player.play(&clusterset, "tributary-hub token list").await?;
+    let said = player.play(&clusterset, "tributary token list").await?;
     let line = said
         .lines()
         .find(|line| line.contains("prod-*"))

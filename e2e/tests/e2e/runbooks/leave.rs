@@ -108,8 +108,8 @@ pub(super) async fn a_cluster_leaves(backend: Backend) -> anyhow::Result<()> {
     player.kubeconfig = Some(clusterset.cluster("west")?.kubeconfig.clone());
 
     for (command, kind) in [
-        ("tributary-hub member drain ID --after 1h", "member_leaving"),
-        ("tributary-hub member stay ID", "member_stays"),
+        ("tributary member drain ID --after 1h", "member_leaving"),
+        ("tributary member stay ID", "member_stays"),
     ] {
         let said = player.play(&clusterset, page.take(command)?).await?;
         ensure!(
@@ -143,12 +143,12 @@ pub(super) async fn a_cluster_leaves(backend: Backend) -> anyhow::Result<()> {
 
     let player = player.with("ID", "east");
     let said = player
-        .play(&clusterset, page.take("tributary-hub member evict ID")?)
+        .play(&clusterset, page.take("tributary member evict ID")?)
         .await?;
     player.confirm(&clusterset, &said).await?;
     recorded(&clusterset, "east", "member_leaving").await?;
     let said = player
-        .play(&clusterset, page.take("tributary-hub member evict ID --now")?)
+        .play(&clusterset, page.take("tributary member evict ID --now")?)
         .await?;
     player.confirm(&clusterset, &said).await?;
     recorded(&clusterset, "east", "member_evicted").await?;

@@ -62,9 +62,9 @@ pub(super) async fn half_of_the_members_are_lost_and_one_never_comes_back(
 
     clusterset.kill_agent("east").await?;
     clusterset.kill_agent("west").await?;
-    let list = page.take("tributary-hub member list")?;
+    let list = page.take("tributary member list")?;
     until_it_says(&player, &clusterset, list, &["self-preservation", "east", "west"]).await?;
-    let release = page.take("tributary-hub member release --self-preservation")?;
+    let release = page.take("tributary member release --self-preservation")?;
     let said = player.play(&clusterset, release).await?;
     for cluster in ["east", "west"] {
         let kinds = kinds(&clusterset, cluster).await?;
@@ -79,7 +79,7 @@ pub(super) async fn half_of_the_members_are_lost_and_one_never_comes_back(
 
     clusterset.start_agent("west").await?;
     questions::listed(&clusterset, &["north", "west"]).await?;
-    let evict = page.take("tributary-hub member evict ID")?;
+    let evict = page.take("tributary member evict ID")?;
     let said = player.play(&clusterset, evict).await?;
     player.confirm(&clusterset, &said).await?;
     recorded(&clusterset, "east", "member_leaving").await?;
@@ -136,7 +136,7 @@ pub(super) async fn a_member_took_back_most_of_its_exports(backend: Backend) -> 
     for service in &SERVICES[1..] {
         shop.withdraw(&clusterset, "east", service).await?;
     }
-    let list = page.take("tributary-hub member list")?;
+    let list = page.take("tributary member list")?;
     until_it_says(&player, &clusterset, list, &["east", "held"]).await?;
     let look = "kubectl get crd serviceexports.multicluster.x-k8s.io";
     let left: &[_] = match &backend {
@@ -146,7 +146,7 @@ pub(super) async fn a_member_took_back_most_of_its_exports(backend: Backend) -> 
             &[]
         }
     };
-    let release = page.take("tributary-hub member release ID")?;
+    let release = page.take("tributary member release ID")?;
     let said = player.play(&clusterset, release).await?;
     ensure!(
         !kinds(&clusterset, "east")

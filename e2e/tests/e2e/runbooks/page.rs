@@ -5,8 +5,9 @@ use std::{collections::BTreeSet, fs, path::Path};
 use anyhow::{Context, ensure};
 
 /// How a command begins that people type.
-const PROGRAMS: [&str; 6] = [
+const PROGRAMS: [&str; 7] = [
     "tributary-hub ",
+    "tributary ",
     "tributary-agent ",
     "kubectl ",
     "helm ",

@@ -40,7 +40,7 @@ pub(super) async fn a_certificate_ends_and_another_key_is_admitted(backend: Back
         "runbooks/session-refused.md",
         "A session is refused because of its key or its cluster",
     )?;
-    let rekey = page.take("tributary-hub member rekey ID --key-fingerprint …")?;
+    let rekey = page.take("tributary member rekey ID --key-fingerprint …")?;
     let key: String = refusal
         .split("--key-fingerprint ")
         .nth(1)
@@ -63,10 +63,10 @@ pub(super) async fn a_certificate_ends_and_another_key_is_admitted(backend: Back
 
     let mut page = Page::of("runbooks/renewal-fails.md", "A certificate renewal fails")?;
     let player = player.with("ID", "west");
-    let string = page.take("tributary-hub token create --cluster-id ID")?;
+    let string = page.take("tributary token create --cluster-id ID")?;
     let said = player.play(&clusterset, string).await?;
     ensure!(said.lines().next().is_some_and(|line| line.len() > 40), "{said}");
-    let events = page.take("tributary-hub events --kind member_key_certified")?;
+    let events = page.take("tributary events --kind member_key_certified")?;
     player.play(&clusterset, events).await?;
     page.all_played(&[])?;
     clusterset.end().await

@@ -44,7 +44,7 @@ pub(super) async fn a_backup_is_restored(backend: Backend) -> anyhow::Result<()>
     let (after, _) = questions::epoch_and_events(&clusterset, 1).await?;
     ensure!(before != after, "no epoch began with the backup");
     let said = player
-        .play(&clusterset, page.take("tributary-hub member list")?)
+        .play(&clusterset, page.take("tributary member list")?)
         .await?;
     ensure!(clusters.iter().all(|cluster| said.contains(cluster)), "{said}");
     page.all_played(&[])?;

@@ -35,7 +35,7 @@ pub(super) fn trials() -> Vec<Trial> {
 }
 
 fn in_one_place() -> anyhow::Result<()> {
-    let command = Regex::new(r"`(tributary-(?:hub|agent) [a-z]+(?: [^`]*)?)`?")?;
+    let command = Regex::new(r"`(tributary(?:-hub|-agent)? [a-z]+(?: [^`]*)?)`?")?;
     let product = |path: &str| source::is_product(path);
     let sources = source::files(&[".rs"])?;
     let (mut found, mut in_place) = (Vec::new(), 0);
@@ -44,7 +44,7 @@ fn in_one_place() -> anyhow::Result<()> {
         .filter(|source| product(&source.path) && !source.is_test())
     {
         if source.path == PLACE {
-            in_place = source.text.matches("\"tributary-").count();
+            in_place = source.text.matches("\"tributary").count();
             continue;
         }
         for (number, line) in source.code() {

@@ -16,15 +16,13 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Cycles between the rooms of a crate that are left: the crate, and the rooms of the cycle. Take one away with its cycle;
 /// add none.
-const LEFT: [(&str, &[&str]); 5] = [
+const LEFT: [(&str, &[&str]); 4] = [
     // `run` reads `RunArgs`, and the command line names every command's arguments.
     ("agent/src", &["args", "corefile", "doctor", "leave", "run"]),
     // What the watches keep is converted, and conversion reads what they keep.
     ("agent/src", &["convert", "watch"]),
     // The same of the hub's command line.
     ("hub/src", &["args", "topology"]),
-    // `maintain` has the command of backups, and a backup is verified.
-    ("hub/src", &["maintain", "operate"]),
     // The writer counts, and a metric is about the room on its disk.
     ("hub/core/src", &["metrics", "writer"]),
 ];

@@ -114,6 +114,6 @@ fn tells_code() -> anyhow::Result<()> {
 
 /// Returns true for a source of what people run.
 pub(super) fn is_product(path: &str) -> bool {
-    let crates = ["shared/", "hub/", "agent/"];
+    let crates = ["shared/", "hub/", "agent/", "cli/"];
     crates.iter().any(|place| path.starts_with(place)) && path.contains("/src/")
 }

@@ -62,10 +62,7 @@ fn the_first_hello_of_an_id_is_a_join_and_later_ones_are_nothing() {
 #[test]
 fn an_unknown_key_is_refused_with_the_command_that_admits_it() {
     let folded = given_members(&[]).after(admit("east", 1, "a"));
-    let advice = format!(
-        "tributary-hub member rekey east --key-fingerprint {} --hub",
-        key(2)
-    );
+    let advice = format!("tributary member rekey east --key-fingerprint {} --hub", key(2));
     let rejection = folded.when(admit("east", 2, "a")).then_rejected();
     refused_admission(rejection, AdmissionRefusal::UnknownKey, &advice);
     let folded = folded.after(rekey("east", Some(2), None));
@@ -79,7 +76,7 @@ fn a_changed_fingerprint_is_refused_until_admitted_and_then_begins_an_incarnatio
         .after(admit("east", 1, "a"))
         .and("east", exported(export(1)));
     let rejection = folded.when(admit("east", 1, "b")).then_rejected();
-    let advice = "tributary-hub member rekey east --cluster-fingerprint b --hub";
+    let advice = "tributary member rekey east --cluster-fingerprint b --hub";
     refused_admission(rejection, AdmissionRefusal::ClusterFingerprintChanged, advice);
 
     let folded = folded.after(rekey("east", None, Some("b")));
@@ -308,7 +305,7 @@ fn only_an_id_that_is_no_current_member_is_forgotten_and_each_time_it_is_said() 
     let Rejection::OperatorRefused { message } = folded.when(forget("east")).then_rejected() else {
         panic!("a current member was forgotten");
     };
-    assert!(message.contains("tributary-hub member evict east"), "{message}");
+    assert!(message.contains("tributary member evict east"), "{message}");
     let forgotten = Fact::MemberForgotten {
         operator: "ann".into(),
     };

@@ -12,6 +12,15 @@ pub fn advised() -> Vec<String> {
     let typed = key.to_string();
     let service = ServiceKey::new("shop", "cart").expect("valid");
     vec![
+        advice::context_set("prod"),
+        advice::context_use("prod"),
+        advice::status(),
+        advice::init(),
+        advice::join(),
+        advice::leave("east"),
+        advice::export("east"),
+        advice::explain(&service),
+        advice::confirm_member_stay(&east, &advice::context_flag("prod")),
         advice::member_list(),
         advice::member_evict(&east),
         advice::member_forget(&east),

@@ -1,0 +1,131 @@
+//! Looks at the cluster, the hub and this machine for `join`.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::anyhow;
+use kube::Api;
+use proto::v1::{self, SourceState};
+use shared::{
+    api::{ClusterProperty, names::PROPERTY_CLUSTER_ID},
+    identity::{CertificateFacts, Role},
+    model::{JoinString, TokenHash},
+};
+
+use super::{
+    AGENT, Shell, Tools,
+    decide::{Member, Seen, Standing, Step, Token, plan},
+};
+use crate::setup::{
+    cluster::Cluster,
+    dns,
+    helm::Definitions,
+    home::MemberPlace,
+    plan::Planned,
+    values::{AGENT_JOIN, AGENT_TLS, release_needs},
+};
+
+/// Looks, asks about CoreDNS, and plans.
+pub(super) async fn look(tools: Tools<'_>) -> anyhow::Result<(Shell<'_>, Seen, Vec<Planned<Step>>)> {
+    let (args, cluster) = (tools.args, &tools.cluster);
+    let values = tools.values()?;
+    let definitions = Definitions::look(cluster, &tools.helm, &tools.charts).await?;
+    let release = tools.helm.release(cluster, AGENT).await?;
+    let remembered = tools.home.remembered()?.members.get(args.id.as_str()).cloned();
+    let mut seen = Seen {
+        fingerprint: cluster.fingerprint().await?,
+        stated: stated_id(cluster).await?,
+        members: tools.operator.members().await?.iter().map(member).collect(),
+        tokens: tools.operator.tokens().await?.iter().map(token).collect(),
+        remembered: remembered == Some(MemberPlace::from(&args.cluster)),
+        namespace: cluster.has_namespace().await?,
+        definitions: definitions.needs(),
+        token: join_token(cluster).await?,
+        certificate: certificate(cluster).await?,
+        release: release_needs(release.as_ref(), &values, tools.charts.given()),
+        dns: false,
+    };
+    // What cannot be is told before anybody is asked.
+    plan(&seen, args.id.as_str()).map_err(|why| anyhow!("nothing was changed: {why}"))?;
+    let dns = dns::look(cluster, args.dns).await?;
+    seen.dns = dns::decide(&dns, args.dns, dns::ask)?;
+    let planned = plan(&seen, args.id.as_str()).map_err(|why| anyhow!(why))?;
+    let shell = Shell {
+        tools,
+        definitions,
+        release,
+        values,
+        dns,
+    };
+    Ok((shell, seen, planned))
+}
+
+/// The id that a cluster states of itself; a cluster without the definition states none.
+pub(in crate::setup) async fn stated_id(cluster: &Cluster) -> anyhow::Result<Option<String>> {
+    let properties = Api::<ClusterProperty>::all(cluster.client.clone());
+    match properties.get_opt(PROPERTY_CLUSTER_ID).await {
+        Ok(found) => Ok(found.map(|property| property.spec.value)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
+        Err(error) => Err(cluster.failed(error)),
+    }
+}
+
+async fn join_token(cluster: &Cluster) -> anyhow::Result<Option<TokenHash>> {
+    let secret = cluster.secret(AGENT_JOIN).await?;
+    let text = secret.and_then(|mut texts| texts.remove("join"));
+    Ok(text
+        .and_then(|text| JoinString::parse(&text).ok())
+        .map(|join| join.token.hash()))
+}
+
+/// The cluster whose certificate the agent has.
+async fn certificate(cluster: &Cluster) -> anyhow::Result<Option<String>> {
+    let secret = cluster.secret(AGENT_TLS).await?;
+    let pem = secret
+        .and_then(|mut texts| texts.remove("tls.crt"))
+        .unwrap_or_default();
+    Ok(holder(&pem))
+}
+
+/// The cluster that a certificate (PEM) names.
+fn holder(pem: &str) -> Option<String> {
+    let certificates = shared::tls::certificates_in("tls.crt", pem.as_bytes()).ok()?;
+    match CertificateFacts::read(certificates.first()?).ok()?.identity.role {
+        Role::Cluster(id) => Some(id.as_str().to_owned()),
+        _ => None,
+    }
+}
+
+fn member(state: &v1::MemberState) -> Member {
+    Member {
+        id: state.cluster.clone(),
+        fingerprint: state.cluster_fingerprint.clone(),
+        standing: match state.state() {
+            SourceState::SourceEvicted => Standing::Evicted,
+            SourceState::SourceLeft | SourceState::SourceForgotten => Standing::Ended,
+            _ => Standing::Member,
+        },
+    }
+}
+
+fn token(state: &v1::JoinTokenState) -> Token {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs();
+    let ends = state.expires_at.as_ref().map_or(0, |at| at.seconds);
+    Token {
+        id: state.id.clone(),
+        cluster_ids: state.cluster_ids.clone(),
+        operator: state.operator.clone(),
+        over: state.revoked_at.is_some() || u64::try_from(ends).unwrap_or(0) <= now,
+        uses: usize::try_from(state.uses).unwrap_or(usize::MAX),
+        used_by: state.used.iter().map(|used| used.cluster.clone()).collect(),
+    }
+}
+
+impl Tools<'_> {
+    /// The values of the agent's chart.
+    pub(super) fn values(&self) -> anyhow::Result<serde_json::Value> {
+        super::chart_values(self.args, &self.hub)
+    }
+}
