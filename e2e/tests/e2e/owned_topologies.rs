@@ -16,7 +16,7 @@ use kube::{
 use libtest_mimic::Trial;
 use proto::v1;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use tributary_e2e::{
     clusterset::{
         Backend, LocalClusterset, admin,
@@ -61,10 +61,15 @@ async fn owned() -> anyhow::Result<()> {
 async fn play(stage: &mut Stage) -> anyhow::Result<()> {
     stage.start_hub().await?;
     let documents = serde_norway::Deserializer::from_str(ESTATE);
-    let objects: Vec<DynamicObject> = documents
+    let mut objects: Vec<DynamicObject> = documents
         .map(DynamicObject::deserialize)
         .collect::<Result<_, _>>()?;
-    for object in &objects {
+    objects.insert(0, class_of_nowhere()?);
+    for object in &mut objects {
+        if object.name_any() == "edge" {
+            let variables = object.data["spec"]["variables"].as_array_mut();
+            variables.context("no variables")?.push(with_default());
+        }
         deploy::apply(&stage.client, object).await?;
     }
     let first = stage.rolled_out("debian-12").await?;
@@ -73,6 +78,7 @@ async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         "{} templates of machines, not two of each Cluster",
         first.len()
     );
+    stage.keeps_the_default().await?;
     stage.explains().await?;
     stage
         .tells("TopologyCreate", "Created MachineDeployment ")
@@ -96,6 +102,22 @@ async fn play(stage: &mut Stage) -> anyhow::Result<()> {
         .await?;
     stage.tells("TopologyDelete", "Deleted HostTemplate ").await?;
     stage.gives_way().await
+}
+
+/// A class whose templates are of a kind that the API server does not serve. It concerns nobody but its own Clusters.
+fn class_of_nowhere() -> anyhow::Result<DynamicObject> {
+    let template = |kind: &str| json!({"templateRef": {"apiVersion": "nowhere.example.org/v1", "kind": kind, "name": "x"}});
+    Ok(serde_json::from_value(json!({
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "ClusterClass",
+        "metadata": {"name": "nowhere", "namespace": "default"},
+        "spec": {"infrastructure": template("NowhereTemplate"), "controlPlane": template("NobodyTemplate")},
+    }))?)
+}
+
+/// A variable that no Cluster sets.
+fn with_default() -> Value {
+    json!({"name": "tier", "required": false, "schema": {"openAPIV3Schema": {"type": "string", "default": "small"}}})
 }
 
 /// A management cluster, and a hub with the account of the chart.
@@ -169,6 +191,20 @@ impl Stage {
             .err()
             .context("a Cluster that is not there is explained")?;
         ensure!(unknown.code() == tonic::Code::NotFound, "{unknown}");
+        Ok(())
+    }
+
+    /// The value of a variable that nobody set stands in each Cluster, so that another default changes nothing there.
+    async fn keeps_the_default(&self) -> anyhow::Result<()> {
+        for cluster in self.list("Cluster").await? {
+            let variables = &cluster.data["spec"]["topology"]["variables"];
+            let kept = json!({"name": "tier", "value": "small"});
+            ensure!(
+                variables.as_array().is_some_and(|all| all.contains(&kept)),
+                "{}: {variables}",
+                cluster.name_any()
+            );
+        }
         Ok(())
     }
 
