@@ -49,6 +49,8 @@ struct Seen {
     since: Duration,
     /// It stays so until it moves.
     over: bool,
+    /// Half of its time has passed, in which whoever renews it should have.
+    late: bool,
 }
 
 /// One look at the Leases. Times are by any clock that only goes forward.
@@ -88,6 +90,13 @@ impl Judge {
         self.answered
     }
 
+    /// The sources whose Leases were not over at the last look, and had stood still for half of their time or longer:
+    /// a renewal is due twice in a Lease's time.
+    pub fn late(&self) -> impl Iterator<Item = &ClusterId> {
+        let late = self.seen.iter().filter(|(_, seen)| seen.late);
+        late.map(|(cluster, _)| cluster)
+    }
+
     /// Takes all Leases as a look found them, and says which are over. None of a source that is `kept` is: this agent
     /// itself would renew it, though the API server may not let it.
     pub fn look(
@@ -110,11 +119,14 @@ impl Judge {
                     stamp: lease.stamp.clone(),
                     since: now,
                     over: false,
+                    late: false,
                 },
             };
             let whole_time = lease.duration.max(self.duration_least);
-            seen.over |= now.saturating_sub(seen.since) >= whole_time;
+            let unmoved_for = now.saturating_sub(seen.since);
+            seen.over |= unmoved_for >= whole_time;
             let action = lease.on_expiry.filter(|action| *action != LossAction::Retain);
+            seen.late = action.is_some() && !seen.over && unmoved_for >= whole_time / 2;
             if let (true, Some(action)) = (seen.over, action) {
                 let stamp = lease.stamp.clone();
                 over.insert(cluster.clone(), Over { action, stamp });

@@ -312,37 +312,51 @@ impl SourceLeases {
 
     /// Returns those that are over and could have been renewed. Where the API server does not take a Lease of a source (a
     /// webhook or a policy that knows it by its name), the leader cannot renew it, though everybody writes its own. Once it
-    /// takes them again the leader has the whole time of the Lease to renew it.
+    /// takes them again the leader has the whole time of the Lease to renew it. Leases that are late are tried too: a
+    /// refusal that ends shortly before a Lease is over has kept the leader from renewing it as well.
     async fn renewable(
         &mut self,
         over: BTreeMap<ClusterId, Over>,
         leases: &BTreeMap<ClusterId, Lease>,
     ) -> (BTreeMap<ClusterId, Over>, Option<anyhow::Error>) {
         let (mut renewable, mut refused) = (BTreeMap::new(), None);
-        self.refused.retain(|cluster, _| over.contains_key(cluster));
+        let late: BTreeSet<ClusterId> = self.judge.late().cloned().collect();
+        self.refused
+            .retain(|cluster, _| over.contains_key(cluster) || late.contains(cluster));
+        for lease in late.iter().filter_map(|cluster| leases.get_key_value(cluster)) {
+            refused = self.could_renew(lease).await.err().or(refused);
+        }
         for (cluster, over) in over {
             if self.expired.contains_key(&cluster) {
                 renewable.insert(cluster, over); // it was proven then, and has not moved since
                 continue;
             }
-            let Some(lease) = leases.get(&cluster) else {
+            let Some(lease) = leases.get_key_value(&cluster) else {
                 continue;
             };
-            match self.api.replace(&object::name(&cluster), &tried(), lease).await {
-                Ok(_) if self.was_refused(&cluster, lease) => {}
-                Ok(_) => {
+            match self.could_renew(lease).await {
+                Ok(true) if !self.was_refused(&cluster, lease.1) => {
                     renewable.insert(cluster, over);
                 }
-                Err(error) if is_another(&error) => {} // it moved: the next look shows how
-                Err(error) => {
-                    self.refused.insert(cluster.clone(), (self.clock)());
-                    let what =
-                        format!("nobody could renew the Lease of {cluster}, so that it does not expire");
-                    refused = Some(anyhow::Error::new(error).context(what));
-                }
+                Ok(_) => {}
+                Err(error) => refused = Some(error),
             }
         }
         (renewable, refused)
+    }
+
+    /// Tries by a dry run whether a Lease could be renewed, and remembers a refusal. False: it has moved, and the next look
+    /// shows how.
+    async fn could_renew(&mut self, (cluster, lease): (&ClusterId, &Lease)) -> anyhow::Result<bool> {
+        match self.api.replace(&object::name(cluster), &tried(), lease).await {
+            Ok(_) => Ok(true),
+            Err(error) if is_another(&error) => Ok(false),
+            Err(error) => {
+                self.refused.insert(cluster.clone(), (self.clock)());
+                let what = format!("nobody could renew the Lease of {cluster}, so that it does not expire");
+                Err(error).context(what)
+            }
+        }
     }
 
     /// Returns true if the API server refused to renew it less than its whole time ago.

@@ -214,3 +214,18 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_lease_is_late_from_half_of_its_time_until_it_is_over() {
+    let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
+    let is_late = |judge: &Judge| judge.late().eq([&cluster("east")]);
+    looks(&mut judge, &found, 0, 420);
+    assert!(!is_late(&judge), "a renewal may fail once");
+    looks(&mut judge, &found, 480, 480);
+    assert!(is_late(&judge));
+    looks(&mut judge, &found, 540, 900);
+    assert!(!is_late(&judge), "it is over");
+    let mut of_nobody = self::judge();
+    looks(&mut of_nobody, &lease(1, Some(LossAction::Retain)), 0, 480);
+    assert!(!is_late(&of_nobody), "nothing goes when it is over");
+}
