@@ -36,8 +36,7 @@ enum Command {
     Build {
         #[command(flatten)]
         built: Built,
-        /// Takes the programs as tests compile them, with this machine's C library, and makes the image alone: for
-        /// tests, never to be published.
+        /// Takes the programs as tests compile them, with this machine's C library: for tests, never to be published.
         #[arg(long)]
         quick: bool,
     },

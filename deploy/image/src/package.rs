@@ -35,7 +35,6 @@ pub(crate) fn published(
     if source.revision.ends_with("-dirty") {
         eprintln!("note: files differ from commit {}", source.revision);
     }
-    let name = format!("tributary-{}", source.version);
     let license = fs::read(source.root.join("LICENSE")).context("cannot read LICENSE")?;
     let mut layout = Layout::new(&source.version);
     let mut files = Vec::new();
@@ -46,34 +45,47 @@ pub(crate) fn published(
         let bytes = layout.add(architecture, &archive, &runs(source))?;
         check_size(architecture, bytes)?;
         say_size(architecture, bytes);
-        let of_architecture = format!("{name}-linux-{architecture}");
-        let prefix = format!("{of_architecture}/");
-        let archive = self::archive(source, [&prefix; 2], &programs, Some(&license), Vec::new())?;
+        files.push(programs_alone(source, architecture, &programs, Some(&license))?);
         files.push(file(
-            format!("{of_architecture}.tar.gz"),
-            layer::compressed(&archive)?,
-        ));
-        files.push(file(
-            format!("{of_architecture}.cdx.json"),
+            format!("{}.cdx.json", named(source, architecture)),
             sbom::list(source, architecture)?,
         ));
     }
     write(source, layout, files, out)
 }
 
-/// Puts an image of the programs as tests have them into `out`, and nothing else; the text of SHA256SUMS.
+fn named(source: &Source, architecture: Architecture) -> String {
+    format!("tributary-{}-linux-{architecture}", source.version)
+}
+
+/// The programs without an image, in an archive.
+fn programs_alone(
+    source: &Source,
+    architecture: Architecture,
+    programs: &[u8],
+    license: Option<&[u8]>,
+) -> anyhow::Result<File> {
+    let name = named(source, architecture);
+    let prefix = format!("{name}/");
+    let archive = archive(source, [&prefix; 2], programs, license, Vec::new())?;
+    Ok(file(format!("{name}.tar.gz"), layer::compressed(&archive)?))
+}
+
+/// Puts an image of the programs as tests have them into `out`, and the programs as an archive; the text of SHA256SUMS.
 pub(crate) fn for_tests(
     source: &Source,
     architectures: &[Architecture],
     out: &Path,
 ) -> anyhow::Result<String> {
     let mut layout = Layout::new(&source.version);
+    let mut files = Vec::new();
     for &architecture in architectures {
         let Native { program, libraries } = native::build(source, architecture)?;
         let archive = archive(source, IN_IMAGE, &program, None, libraries)?;
         say_size(architecture, layout.add(architecture, &archive, &runs(source))?);
+        files.push(programs_alone(source, architecture, &program, None)?);
     }
-    write(source, layout, Vec::new(), out)
+    write(source, layout, files, out)
 }
 
 /// Writes the layout, its archive and the other files, with the digest of each file but those of the layout.
