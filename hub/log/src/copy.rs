@@ -84,8 +84,8 @@ impl LogCopy {
 }
 
 /// Puts the log that `copy` holds into `data_dir`, which must not hold one. `prepare` is given the directory in which it
-/// stands before it is taken for the log; what it refuses is removed from there. What was interrupted is done anew by the
-/// next call, and no hub starts before. Nothing is written to `copy`, which may be on a medium that takes no writes.
+/// stands before it is taken for the log; what it refuses is removed from there, unless a call before was interrupted. What
+/// was interrupted is done anew by the next call, and no hub starts before. Nothing is written to `copy`, which may be on a medium that takes no writes.
 pub fn restore<E: From<OpenError>>(
     copy: &Path,
     data_dir: &Path,
@@ -96,10 +96,15 @@ pub fn restore<E: From<OpenError>>(
     let _lock = directory::lock(data_dir)?;
     let _at_rest = directory::copy_at_rest(copy)?;
     let restoring = data_dir.join(RESTORING);
+    let was_interrupted = restoring.exists();
     clear(data_dir, &restoring).map_err(failed)??;
     copy_segments(copy, &restoring).map_err(failed)?;
     if let Err(refused) = prepare(&restoring) {
-        fs::remove_dir_all(&restoring).map_err(failed)?;
+        // After an interrupted call the directory stays: nothing else says that there was to be a log.
+        if !was_interrupted {
+            fs::remove_dir_all(&restoring).map_err(failed)?;
+            directory::sync_names(data_dir).map_err(failed)?;
+        }
         return Err(refused);
     }
     move_segments(&restoring, data_dir).map_err(failed)?;
@@ -157,4 +162,42 @@ fn move_segments(restoring: &Path, data_dir: &Path) -> io::Result<()> {
     directory::sync_names(data_dir)?;
     fs::remove_dir_all(restoring)?;
     directory::sync_names(data_dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq)]
+    enum Failed {
+        Refused,
+        Log(String),
+    }
+
+    impl From<OpenError> for Failed {
+        fn from(error: OpenError) -> Self {
+            Self::Log(error.to_string())
+        }
+    }
+
+    #[test]
+    fn a_copy_that_is_refused_leaves_the_guard_of_an_interrupted_restore() {
+        let directory = tempfile::tempdir().unwrap();
+        let (copy, data) = (directory.path().join("copy"), directory.path().join("data"));
+        let clusterset = Clusterset::new("example.org", "default").unwrap();
+        let mut begun = LogCopy::begin(&copy, &clusterset).unwrap();
+        begun.segment("log").unwrap();
+        begun.rows(vec![(b"k".to_vec(), b"v".to_vec())]).unwrap();
+        begun.seal().unwrap();
+        drop(begun);
+        let refuse = |_: &Path| Err(Failed::Refused);
+        let guard = data.join(RESTORING);
+        assert_eq!(restore(&copy, &data, refuse), Err(Failed::Refused));
+        assert!(!guard.exists(), "nothing was begun before");
+        fs::create_dir(&guard).unwrap();
+        assert_eq!(restore(&copy, &data, refuse), Err(Failed::Refused));
+        assert!(guard.exists(), "a hub would begin with an empty log");
+        assert_eq!(restore(&copy, &data, |_| Ok::<(), Failed>(())), Ok(()));
+        assert!(!guard.exists());
+    }
 }

@@ -137,7 +137,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What Clusters refer to, in the version of the class's template, and how the contract of its kind stands.
+    /// What Clusters refer to, in every version in which classes make it, and how the contract of its kind stands.
     async fn of_clusters(&mut self, templates: &BTreeSet<(String, String)>) -> anyhow::Result<()> {
         let mut kinds = BTreeSet::new();
         for cluster in self.objects.iter().filter(|object| object["kind"] == "Cluster") {
@@ -148,11 +148,13 @@ impl Reader<'_> {
                     Some(version.split_once('/')?.0)
                 });
                 if let (Some(group), Some(kind)) = (group, reference["kind"].as_str()) {
-                    let template = templates.iter().find(|(api_version, template)| {
-                        let of_group = api_version.split_once('/').is_some_and(|(one, _)| one == group);
-                        of_group && template.strip_suffix("Template") == Some(kind)
+                    // A version of which no template can be read makes no objects, and any class may name one.
+                    let readable = templates.iter().filter(|template| {
+                        let of_group = template.0.split_once('/').is_some_and(|(one, _)| one == group);
+                        let of_kind = template.1.strip_suffix("Template") == Some(kind);
+                        of_group && of_kind && !self.unread.contains_key(*template)
                     });
-                    kinds.extend(template.map(|(api_version, _)| (api_version.clone(), kind.to_owned())));
+                    kinds.extend(readable.map(|(api_version, _)| (api_version.clone(), kind.to_owned())));
                 }
             }
         }

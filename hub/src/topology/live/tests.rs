@@ -173,3 +173,91 @@ async fn what_every_topology_needs_must_be_read() {
         .expect_err("a plan without them would make each anew");
     assert!(format!("{error:#}").contains("machinedeployments"), "{error:#}");
 }
+
+/// A version of the provider's API: templates and clouds of two Clusters, with the field of this version.
+fn of_version(version: &str, asked: &str) -> Option<(u16, Value)> {
+    let field = if version == "v1" { "size" } else { "amount" };
+    let api_version = format!("p.x/{version}");
+    let objects = |kind: &str, spec: Value| {
+        let about = if kind == "Cloud" {
+            json!({"topology.cluster.x-k8s.io/owned": "", "cluster.x-k8s.io/cluster-name": "c"})
+        } else {
+            json!({})
+        };
+        let object = |namespace: &str| {
+            let name = if kind == "Cloud" { "c" } else { "t" };
+            json!({"metadata": {"name": name, "namespace": namespace, "labels": about.clone()}, "spec": spec.clone()})
+        };
+        list(&api_version, kind, &["good", "newer"].map(object))
+    };
+    match asked {
+        "" => {
+            let kinds = [
+                ("CloudTemplate", "cloudtemplates"),
+                ("Cloud", "clouds"),
+                ("PlaneTemplate", "planetemplates"),
+            ];
+            Some((200, resources(&api_version, &kinds)))
+        }
+        "/cloudtemplates" => Some(objects(
+            "CloudTemplate",
+            json!({"template": {"spec": {field: 1}}}),
+        )),
+        "/clouds" => Some(objects("Cloud", json!({field: 1}))),
+        "/planetemplates" => Some(objects("PlaneTemplate", json!({"template": {"spec": {}}}))),
+        _ => None,
+    }
+}
+
+/// A server with a class of the former version, one of the current one, and one of a version that is not served.
+fn answer_in_versions(asked: &Asked) -> (u16, Value) {
+    let path = asked.path.split('?').next().unwrap_or_default();
+    let provider = path.strip_prefix("/apis/p.x/").and_then(|path| {
+        let (version, asked) = path.split_at(path.find('/').unwrap_or(path.len()));
+        let is_served = ["v1", "v2"].contains(&version);
+        is_served.then(|| of_version(version, asked)).flatten()
+    });
+    if let Some(answer) = provider {
+        return answer;
+    }
+    let made = |namespace: &str| {
+        let mut cluster = cluster(namespace);
+        cluster["spec"]["infrastructureRef"] = json!({"apiGroup": "p.x", "kind": "Cloud", "name": "c"});
+        cluster
+    };
+    match path {
+        "/apis/cluster.x-k8s.io/v1beta2/clusterclasses" => list(
+            CORE,
+            "ClusterClass",
+            &[
+                class("good", "p.x/v1"),
+                class("newer", "p.x/v2"),
+                class("tenant", "p.x/v0"),
+            ],
+        ),
+        "/apis/cluster.x-k8s.io/v1beta2/clusters" => list(CORE, "Cluster", &["good", "newer"].map(made)),
+        _ => answer(asked),
+    }
+}
+
+#[tokio::test]
+async fn classes_of_several_versions_of_a_provider_each_read_their_own() {
+    let server = ScriptedServer::start(answer_in_versions).await;
+    let (client, _directory) = client_of(&server).await;
+    let listed = read(client, &[]).await.expect("it is read");
+    let planned = super::super::desired::offline::plans_of_live(&listed);
+    let namespaces: Vec<&str> = planned.plans.iter().map(|plan| plan.namespace.as_str()).collect();
+    assert_eq!(namespaces, ["good", "newer"], "{:?}", planned.findings);
+    for plan in &planned.plans {
+        let mut changes = plan.changes.iter();
+        let cloud = changes
+            .find(|change| change.place == "infrastructure-cluster")
+            .expect("one");
+        let fields = format!("{:?}", cloud.fields);
+        assert!(
+            !fields.contains("size") && !fields.contains("amount"),
+            "{}: it is compared with another version: {fields}",
+            plan.namespace
+        );
+    }
+}

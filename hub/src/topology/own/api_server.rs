@@ -245,13 +245,16 @@ impl Server for ApiServer {
         &self,
         namespace: &str,
         cluster: &str,
-        version: &str,
+        (uid, generation): (&str, i64),
         defaults: &[Defaulted],
     ) -> Result<(), Failed> {
         let api_version = crate::topology::desired::current::CORE;
         let api = self.api(namespace, api_version, "Cluster").await?;
-        // A Cluster that was changed meanwhile answers with a conflict.
-        let mut edits = vec![json!({"op": "replace", "path": "/metadata/resourceVersion", "value": version})];
+        // What a Cluster says was read; its status, which others write all the time, is of no matter.
+        let mut edits = vec![
+            json!({"op": "test", "path": "/metadata/uid", "value": uid}),
+            json!({"op": "test", "path": "/metadata/generation", "value": generation}),
+        ];
         edits.extend(
             defaults
                 .iter()
@@ -303,6 +306,7 @@ impl Server for ApiServer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use shared::testing::api_server::{Asked, ScriptedServer};
 
     fn status(code: u16, reason: &str, causes: &[(&str, &str)]) -> Status {
         let causes = causes.iter().map(
@@ -313,6 +317,49 @@ mod tests {
             "reason": reason, "code": code, "details": {"causes": causes.collect::<Vec<_>>()},
         });
         serde_json::from_value(status).expect("a status")
+    }
+
+    /// A Cluster whose status was written since it was read.
+    fn patched(asked: &Asked) -> (u16, Value) {
+        if asked.method == "GET" {
+            let clusters = json!({
+                "name": "clusters", "singularName": "", "namespaced": true, "kind": "Cluster", "verbs": ["get", "patch"],
+            });
+            let resources = json!({
+                "kind": "APIResourceList", "apiVersion": "v1", "groupVersion": "cluster.x-k8s.io/v1beta2",
+                "resources": [clusters],
+            });
+            return (200, resources);
+        }
+        let there = json!({"metadata": {"name": "c", "uid": "u", "generation": 3, "resourceVersion": "8"}});
+        let holds = asked.body.as_array().into_iter().flatten().all(|edit| {
+            let path = edit["path"].as_str().unwrap_or_default();
+            let is_condition = edit["op"] == "test" || path == "/metadata/resourceVersion";
+            !is_condition || there.pointer(path) == Some(&edit["value"])
+        });
+        let code = if holds { 200 } else { 422 };
+        let answer = if holds {
+            there
+        } else {
+            json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "message": "no"})
+        };
+        (code, answer)
+    }
+
+    #[tokio::test]
+    async fn defaults_are_written_whatever_the_status_says_by_now() {
+        let _ = shared::tls::install_crypto_provider();
+        let server = ScriptedServer::start(patched).await;
+        let config = kube::Config::new(server.uri.parse().expect("a URI"));
+        let server = ApiServer::new(Client::try_from(config).expect("a client"));
+        let defaults = [Defaulted {
+            pointer: "/spec/topology/variables".to_owned(),
+            values: json!([]),
+        }];
+        for (uid, generation, is_taken) in [("u", 3, true), ("u", 2, false), ("v", 3, false)] {
+            let set = server.set_defaults("ns", "c", (uid, generation), &defaults).await;
+            assert_eq!(set.is_ok(), is_taken, "{uid} {generation}: {set:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Owns: one look at all Clusters: what is planned is recorded, then written, Cluster by Cluster.
 //! Never: writes what was not recorded before, or while another controller keeps topologies.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use shared::{
     model::UnixMillis,
@@ -10,6 +13,7 @@ use shared::{
 use tokio_util::sync::CancellationToken;
 
 use super::{
+    api_server::REQUEST_TIMEOUT,
     asked::Asked,
     journal::{Journal, Unrecorded},
     requests,
@@ -33,6 +37,8 @@ use crate::topology::desired::{
 const RETRY_MILLIS: u64 = 5_000;
 /// Longest one.
 const RETRY_MILLIS_MAX: u64 = 600_000;
+/// Why a write is not begun once the Lease is lost.
+const OTHER_MAY_WRITE: &str = "another hub may write now";
 
 /// Keeps the topologies of one API server.
 pub struct Engine<S> {
@@ -41,6 +47,9 @@ pub struct Engine<S> {
     waves: Waves,
     asked: Asked,
     retries: BTreeMap<ClusterName, Retry>,
+    given: BTreeMap<ClusterName, defaults::Given>,
+    /// Longest time for one write.
+    patience: Duration,
     /// How another controller was seen, once it was.
     fell_back: Option<String>,
     /// Once it is cancelled, no further Cluster is begun.
@@ -124,6 +133,8 @@ impl<S: Server> Engine<S> {
             waves,
             asked: Asked::default(),
             retries: BTreeMap::new(),
+            given: BTreeMap::new(),
+            patience: REQUEST_TIMEOUT,
             fell_back: None,
             ending: CancellationToken::new(),
             lost: CancellationToken::new(),
@@ -141,12 +152,12 @@ impl<S: Server> Engine<S> {
         self.lost = lost;
     }
 
-    /// What this hub is called by the Lease of who keeps topologies: the same at every start with its log.
+    /// What the log of this hub is called by the Lease of who keeps topologies: the same at every start with it.
     ///
     /// # Errors
     ///
     /// Nothing can be recorded.
-    pub async fn holder(&mut self, now: UnixMillis) -> anyhow::Result<String> {
+    pub async fn log_name(&mut self, now: UnixMillis) -> anyhow::Result<String> {
         if let Some(holder) = self.journal.ledger().holder() {
             return Ok(holder.to_owned());
         }
@@ -156,6 +167,11 @@ impl<S: Server> Engine<S> {
         };
         self.record(named, now).await?;
         Ok(holder)
+    }
+
+    /// Returns true once another controller was seen: nothing is written then until the next start.
+    pub fn has_fallen_back(&self) -> bool {
+        self.fell_back.is_some()
     }
 
     /// What was recorded.
@@ -211,6 +227,7 @@ impl<S: Server> Engine<S> {
         let gone: Vec<ClusterName> = gone.map(|(name, _)| name.clone()).collect();
         for cluster in gone {
             self.retries.remove(&cluster);
+            self.given.remove(&cluster);
             self.asked.forget(&cluster);
             self.record(Event::Forgotten { cluster }, now).await?;
         }
@@ -322,7 +339,7 @@ impl<S: Server> Engine<S> {
         count: &mut Count,
     ) -> Result<(), LookError> {
         let (name, now) = (looking.name, looking.now);
-        if !plan.defaults.is_empty() {
+        if !plan.defaults.is_empty() && !self.are_taken_away(looking, plan) {
             return self.give_defaults(looking, plan, count).await;
         }
         let plane = plan.changes.iter().find(|change| change.place == "control-plane");
@@ -391,6 +408,9 @@ impl<S: Server> Engine<S> {
         let Looking {
             name, cluster, now, ..
         } = looking;
+        if self.lost.is_cancelled() {
+            return;
+        }
         if let Some(said) = condition(cluster.rests, came, plane) {
             requests::say(&self.server, name, (cluster.document, &said), now).await;
         }

@@ -14,7 +14,7 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
-use shared::process::Monotonic;
+use shared::process::{Monotonic, random};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -44,11 +44,11 @@ pub(super) struct WriterLease {
 }
 
 impl WriterLease {
-    /// For a hub of this name, which is its own at every start.
-    pub(super) fn new(client: Client, holder: String, clock: Monotonic) -> Self {
+    /// For a process that has the log of this name.
+    pub(super) fn new(client: Client, log: &str, clock: Monotonic) -> Self {
         Self {
             api: Api::namespaced(client, NAMESPACE),
-            candidate: Candidate::new(holder),
+            candidate: Candidate::new(log, random()),
             clock,
         }
     }

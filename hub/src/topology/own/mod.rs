@@ -132,8 +132,8 @@ impl Owner {
     ///
     /// Nothing can be recorded any more.
     pub async fn run(mut self) -> anyhow::Result<()> {
-        let holder = self.engine.holder(self.clock.wall()).await?;
-        let mut lease = WriterLease::new(self.client.clone(), holder, monotonic());
+        let log = self.engine.log_name(self.clock.wall()).await?;
+        let mut lease = WriterLease::new(self.client.clone(), &log, monotonic());
         let drain = self.drain.clone();
         while lease.won(&drain, &self.metrics).await {
             let (ended, lost) = (CancellationToken::new(), CancellationToken::new());
@@ -145,6 +145,12 @@ impl Owner {
             };
             let (kept, ()) = tokio::join!(keeping, lease.keep(&ended, &lost));
             kept?;
+            if self.engine.has_fallen_back() {
+                // Another hub need not wait for one that writes nothing.
+                lease.release().await;
+                drain.cancelled().await;
+                return Ok(());
+            }
         }
         lease.release().await;
         Ok(())
@@ -163,10 +169,6 @@ impl Owner {
                          ClusterTopology off and restart the hub, or use --topology observe"
                     );
                     self.metrics.fell_back();
-                    tokio::select! {
-                        () = drain.cancelled() => {}
-                        () = lost.cancelled() => {}
-                    }
                     return Ok(());
                 }
                 Ok(Looked::Done(count)) => self.looked(count),
@@ -219,3 +221,6 @@ impl Owner {
         Instant::now() + WORKING_INTERVAL
     }
 }
+
+#[cfg(test)]
+mod tests;

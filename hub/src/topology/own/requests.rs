@@ -2,8 +2,11 @@
 //! the condition of a Cluster.
 //! Never: asks twice, or records.
 
+use std::time::Duration;
+
 use serde_json::Value;
 use shared::model::UnixMillis;
+use tokio::time::timeout;
 
 use super::{
     rules::{
@@ -35,6 +38,20 @@ pub(super) async fn is_free<S: Server>(
         )),
         Err(failed) => Err(format!("{}: {}", step.object, failed.why())),
     }
+}
+
+/// Bounds a write as a whole, of however many requests it is made: another hub may write some time later.
+pub(super) async fn bounded(
+    patience: Duration,
+    write: impl Future<Output = Result<(), Failed>>,
+) -> Result<(), Failed> {
+    let late = |_| {
+        let seconds = patience.as_secs();
+        Err(Failed::Unknown(format!(
+            "the API server does not answer within {seconds} s"
+        )))
+    };
+    timeout(patience, write).await.unwrap_or_else(late)
 }
 
 /// Makes a request of the object of this identity, or of none.

@@ -59,12 +59,12 @@ pub trait Server: Send + Sync {
         uid: &str,
     ) -> impl Future<Output = Result<(), Failed>> + Send;
 
-    /// Writes variables into a Cluster of this version.
+    /// Writes variables into a Cluster of this identity, if its `spec` is of this generation.
     fn set_defaults(
         &self,
         namespace: &str,
         cluster: &str,
-        version: &str,
+        of: (&str, i64),
         defaults: &[Defaulted],
     ) -> impl Future<Output = Result<(), Failed>> + Send;
 

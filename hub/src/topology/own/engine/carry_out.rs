@@ -1,7 +1,7 @@
 //! Owns: the requests of one Cluster's plan: each recorded, made, and its end recorded.
 //! Never: makes one that another hub may make by now.
 
-use super::{Became, Engine, LookError, Looking};
+use super::{Became, Engine, LookError, Looking, OTHER_MAY_WRITE};
 use crate::topology::{
     desired::change::Plan,
     own::{
@@ -9,7 +9,7 @@ use crate::topology::{
         requests,
         rules::{
             event::Event,
-            said::said,
+            said::said_with,
             steps::{Step, lost, steps, sweep},
             told::told,
         },
@@ -63,7 +63,7 @@ impl<S: Server> Engine<S> {
             about.settled != Some(generation) || about.rolling_since.is_some() || about.held.is_some();
         if is_news {
             let cluster = name.clone();
-            let said = said(looking.cluster.document);
+            let said = said_with(looking.cluster.document, &plan.defaults);
             let settled = Event::Settled {
                 cluster,
                 generation,
@@ -86,7 +86,7 @@ impl<S: Server> Engine<S> {
             (_, uid) => uid.clone(),
         };
         if self.lost.is_cancelled() {
-            return Ok(Err(format!("{}: another hub may write now", step.object)));
+            return Ok(Err(format!("{}: {OTHER_MAY_WRITE}", step.object)));
         }
         match self.record(step.intended(name, looking.cluster.uid), now).await {
             Ok(()) => {}
@@ -95,11 +95,16 @@ impl<S: Server> Engine<S> {
             }
             Err(failed) => return Err(failed.into()),
         }
+        // To record it may have taken long.
+        if self.lost.is_cancelled() {
+            return Ok(Err(format!("{}: {OTHER_MAY_WRITE}", step.object)));
+        }
         tracing::info!(
             cluster = %name, object = %step.object, place = %step.place, action = step.intent.word(), why = step.reasons.join("; "),
             "a topology is kept"
         );
-        let made = requests::make(&self.server, &name.namespace, step, uid).await;
+        let made = requests::make(&self.server, &name.namespace, step, uid);
+        let made = requests::bounded(self.patience, made).await;
         let (cluster, object) = (name.clone(), step.object.clone());
         match made {
             Ok(()) => {

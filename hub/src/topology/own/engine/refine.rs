@@ -3,7 +3,10 @@
 
 use super::{Engine, Looking};
 use crate::topology::{
-    desired::change::{Action, Plan},
+    desired::{
+        change::{Action, Plan},
+        objects::text,
+    },
     own::{
         rules::{
             dry::unrotate,
@@ -35,10 +38,16 @@ impl<S: Server> Engine<S> {
                 (Action::Update, _) if is_known => change.name.clone(),
                 _ => continue,
             };
-            let there = looking
-                .objects
-                .get(&object.group, &object.kind, &plan.namespace, &name);
-            let Some(there) = there else {
+            let (namespace, kind) = (&plan.namespace, &object.kind);
+            let version = text(content, "/apiVersion").unwrap_or_default();
+            // The server answers in the version of what it is asked to write.
+            let there = looking.objects.get_in(version, kind, namespace, &name);
+            let Some(there) = there.or_else(|| looking.objects.get(&object.group, kind, namespace, &name))
+            else {
+                // Nothing can be asked of one of another kind, but it takes a template's place like any other.
+                if change.action == Action::Rotate {
+                    self.may_rotate(looking, plan, at)?;
+                }
                 continue;
             };
             let asked = self

@@ -56,6 +56,10 @@ pub(super) struct Management {
     pub(super) unread: Unread,
     /// What every dry run is answered with, if none is carried out.
     pub(super) dry: Option<Failed>,
+    /// Whether no defaults are written, since somebody else writes meanwhile.
+    pub(super) conflicts: bool,
+    /// Whether writes are never answered.
+    pub(super) hangs: bool,
     /// Whether a dry run may not change the content of a template either.
     pub(super) immutable: bool,
     /// Templates of which a dry run said that their content changes, or may not.
@@ -341,6 +345,10 @@ impl Server for Simulated {
     }
 
     async fn apply(&self, namespace: &str, content: &Value, dry: bool) -> Result<Value, Failed> {
+        let hangs = self.world().hangs && !dry;
+        if hangs {
+            std::future::pending::<()>().await;
+        }
         let mut world = self.world();
         let of = |place: &str| text(content, place).unwrap_or_default().to_owned();
         let key = (namespace.to_owned(), of("/kind"), of("/metadata/name"));
@@ -407,13 +415,14 @@ impl Server for Simulated {
         &self,
         namespace: &str,
         cluster: &str,
-        version: &str,
+        (uid, generation): (&str, i64),
         defaults: &[Defaulted],
     ) -> Result<(), Failed> {
         let key = (namespace.to_owned(), "Cluster".to_owned(), cluster.to_owned());
         let mut world = self.world();
         let mut object = world.objects[&key].clone();
-        if object["metadata"]["resourceVersion"] != version {
+        let about = &object["metadata"];
+        if world.conflicts || about["uid"] != uid || about["generation"] != generation {
             return Err(Failed::Unknown("it was changed meanwhile (HTTP 409)".to_owned()));
         }
         for default in defaults {

@@ -20,6 +20,7 @@ use crate::{
 };
 
 mod replaces;
+mod writers;
 
 const ESTATE: &str = include_str!("estate.yaml");
 const NS: &str = "ns";
@@ -192,9 +193,16 @@ impl Play {
 }
 
 fn engine(server: &Simulated, disk: &MemoryDisk) -> Engine<Simulated> {
+    engine_with(server, log(disk))
+}
+
+fn log(disk: &MemoryDisk) -> MemoryLog {
     let clusterset = Clusterset::new("example.org", "default").expect("a name");
     let epoch = Epoch::default().next(UnixMillis(1), 1);
-    let log = MemoryLog::open(disk, &clusterset, epoch).expect("a log");
+    MemoryLog::open(disk, &clusterset, epoch).expect("a log")
+}
+
+fn engine_with(server: &Simulated, log: MemoryLog) -> Engine<Simulated> {
     let journal = Journal::open(Box::new(log)).expect("a journal");
     Engine::new(server.clone(), journal, WAVES)
 }

@@ -76,7 +76,7 @@ impl Place {
     fn hub(&self, name: &str) -> WriterLease {
         let millis = self.millis.clone();
         let clock: Monotonic = Arc::new(move || Duration::from_millis(millis.load(Ordering::SeqCst)));
-        WriterLease::new(self.client.clone(), name.to_owned(), clock)
+        WriterLease::new(self.client.clone(), name, clock)
     }
 
     fn pass(&self, seconds: u64) {
@@ -124,6 +124,22 @@ async fn a_lease_that_is_given_back_is_taken_at_once() {
     );
     // The same hub after a crash.
     assert_eq!(place.hub("b").turn().await.expect("answered"), None);
+}
+
+#[tokio::test]
+async fn of_two_hubs_with_copies_of_one_log_one_writes() {
+    let place = Place::new().await;
+    let (mut first, mut second) = (place.hub("a"), place.hub("a"));
+    assert_eq!(first.turn().await.expect("answered"), None);
+    assert_eq!(second.turn().await.expect("answered"), None, "as after a restart");
+    for _ in 0..3 {
+        assert_eq!(
+            first.turn().await.expect("answered").as_deref(),
+            Some(second.candidate.holder())
+        );
+        place.pass(30);
+        assert_eq!(second.turn().await.expect("answered"), None);
+    }
 }
 
 #[tokio::test]

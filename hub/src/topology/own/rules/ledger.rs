@@ -51,10 +51,25 @@ pub struct About {
     pub settled: Option<i64>,
     /// What it said of its machines then.
     pub said: Said,
+    /// Which of that are defaults of its class, and not words of its owner.
+    pub defaulted: Said,
     /// Templates that took another's place lately, by place: when, and which.
     pub rotated: BTreeMap<String, Vec<(u64, String)>>,
     /// What was about to be written, of which nothing more is known.
     pub pending: Option<(ObjectName, Option<Value>)>,
+}
+
+impl Kept {
+    /// Takes in the identity of the Cluster. What is known of another one of its name is dropped; what was recorded before
+    /// the first write, such as the begin of a rollout, has no identity and stays.
+    fn identify(&mut self, uid: String) {
+        if self.about.uid != uid {
+            if !self.about.uid.is_empty() {
+                *self = Self::default();
+            }
+            self.about.uid = uid;
+        }
+    }
 }
 
 impl About {
@@ -120,10 +135,7 @@ impl Ledger {
                 ..
             } => {
                 let kept = self.clusters.entry(cluster).or_default();
-                if kept.about.uid != uid {
-                    *kept = Kept::default();
-                    kept.about.uid = uid;
-                }
+                kept.identify(uid);
                 if action == Intent::Rotate {
                     kept.about.rotates(place, &object.name, at);
                 }
@@ -154,6 +166,8 @@ impl Ledger {
                 let about = &mut self.clusters.entry(cluster).or_default().about;
                 about.settled = Some(generation);
                 about.said = said;
+                let About { said, defaulted, .. } = about;
+                defaulted.retain(|place, word| said.get(place) == Some(word));
                 about.rolling_since = None;
                 about.held = None;
                 about.refused = None;
@@ -162,9 +176,14 @@ impl Ledger {
             Event::Forgotten { cluster } => {
                 self.clusters.remove(&cluster);
             }
-            Event::Defaulted { cluster, said, .. } => {
+            Event::Defaulted {
+                cluster, uid, said, ..
+            } => {
+                let kept = self.clusters.entry(cluster).or_default();
+                kept.identify(uid);
                 // These words are its class's, not those of its owner.
-                self.clusters.entry(cluster).or_default().about.said.extend(said);
+                kept.about.said.extend(said.clone());
+                kept.about.defaulted.extend(said);
             }
             // It holds for the process that recorded it: the next one looks itself.
             Event::FellBack { .. } => {}
@@ -343,6 +362,29 @@ mod tests {
             .clone();
         assert_eq!((about.rolling_since, about.settled), (None, Some(3)));
         assert_eq!(about.said.len(), 1);
+    }
+
+    #[test]
+    fn the_first_write_of_a_cluster_keeps_the_begin_of_its_rollout() {
+        let began = || Event::RolloutBegan { cluster: cluster() };
+        let defaulted = |uid: &str| Event::Defaulted {
+            cluster: cluster(),
+            uid: uid.to_owned(),
+            defaults: Vec::new(),
+            said: Said::new(),
+        };
+        let since = |events| {
+            let ledger = folded(events);
+            let about = &ledger.get(&cluster()).unwrap().about;
+            (about.uid.clone(), about.rolling_since)
+        };
+        let first = ("u".to_owned(), Some(1));
+        assert_eq!(since(vec![began(), intended("u", "a", None)]), first);
+        assert_eq!(since(vec![began(), defaulted("u")]), first);
+        let another = ("v".to_owned(), None);
+        let of_u = || vec![began(), intended("u", "a", None)];
+        assert_eq!(since([of_u(), vec![intended("v", "a", None)]].concat()), another);
+        assert_eq!(since([of_u(), vec![defaulted("v")]].concat()), another);
     }
 
     #[test]

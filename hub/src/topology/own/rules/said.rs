@@ -5,7 +5,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::topology::{desired::objects::text, model::class_of};
+use crate::topology::{
+    desired::{change::Defaulted, objects::text},
+    model::class_of,
+};
 
 /// Words of a Cluster by their place, each as a digest.
 pub type Said = BTreeMap<String, String>;
@@ -37,6 +40,15 @@ pub fn said(cluster: &Value) -> Said {
         say(format!("{WORKERS}{name}"), &of_machines(worker));
     }
     said
+}
+
+/// The same of a Cluster once it has these defaults.
+pub fn said_with(cluster: &Value, defaults: &[Defaulted]) -> Said {
+    let mut filled = cluster.clone();
+    for one in defaults {
+        one.write(&mut filled);
+    }
+    said(&filled)
 }
 
 /// What a control plane or a machine deployment says that its machines are replaced for.

@@ -9,7 +9,7 @@ use shared::model::UnixMillis;
 use super::{
     event::ClusterName,
     ledger::{About, Ledger},
-    said::{said, says_otherwise},
+    said::{Said, said, said_with, says_otherwise},
     seen::SeenCluster,
 };
 use crate::topology::desired::change::{Action, Plan};
@@ -72,8 +72,13 @@ pub fn turns(
         let is_edited = about
             .settled
             .is_some_and(|generation| generation != cluster.generation);
-        // A word of its owner about its machines; what an autoscaler says of replicas is none.
-        let is_own_edit = is_edited && says_otherwise(&about.said, &said(cluster.document));
+        let is_news = |now: Said| says_otherwise(&about.said, &now);
+        // A word of its owner about its machines; what an autoscaler says of replicas is none, nor is a default that another
+        // writer removes. Nothing is known of what was said to an older build.
+        let is_own_edit = is_edited
+            && !about.said.is_empty()
+            && is_news(said(cluster.document))
+            && is_news(said_with(cluster.document, &plan.defaults));
         let turn = match &rolling.failing {
             _ if !begins || is_own_edit => Turn::Go { begins },
             Some(why) => Turn::Hold(why.clone()),

@@ -38,15 +38,23 @@ pub enum Verdict {
 /// One who wants the Lease, or has it.
 #[derive(Debug, Clone)]
 pub struct Candidate {
+    log: String,
     holder: String,
+    /// Whether it has not looked yet.
+    is_new: bool,
     /// What was seen last of another one's, and since when it is like that.
     seen: Option<(Record, Duration)>,
 }
 
 impl Candidate {
-    /// One of this name, which no other process has.
-    pub fn new(holder: String) -> Self {
-        Self { holder, seen: None }
+    /// One with the log of this name. No other process has the number; one with a copy of the log has the name.
+    pub fn new(log: &str, process: u64) -> Self {
+        Self {
+            log: log.to_owned(),
+            holder: format!("{log}/{process:016x}"),
+            is_new: true,
+            seen: None,
+        }
     }
 
     /// Its name.
@@ -56,6 +64,7 @@ impl Candidate {
 
     /// Looks at the Lease, at this time of a clock that only goes forward.
     pub fn look(&mut self, found: Option<&Record>, now: Duration) -> Verdict {
+        let is_first = std::mem::replace(&mut self.is_new, false);
         let Some(found) = found else {
             return Verdict::Take(0);
         };
@@ -63,7 +72,10 @@ impl Candidate {
             return Verdict::Take(found.transitions);
         }
         let next = found.transitions.saturating_add(1);
-        if found.holder.is_empty() {
+        // At a start nobody waits for the process that had this log before. One that still runs, with a copy of the log, sees
+        // another name at its next renewal, and ends writing.
+        let had_log = found.holder.split('/').next() == Some(self.log.as_str());
+        if found.holder.is_empty() || (is_first && had_log) {
             return Verdict::Take(next);
         }
         let since = match &self.seen {
@@ -93,7 +105,7 @@ mod tests {
 
     #[test]
     fn a_lease_of_another_hub_is_taken_once_it_stood_still_for_its_duration() {
-        let mut second = Candidate::new("b".to_owned());
+        let mut second = Candidate::new("b", 1);
         let waits = Verdict::Wait("a".to_owned());
         let second_of = Duration::from_secs;
         assert_eq!(second.look(Some(&record("a", 1)), second_of(0)), waits);
@@ -112,15 +124,37 @@ mod tests {
 
     #[test]
     fn ones_own_and_nobodys_is_taken_at_once() {
-        let mut hub = Candidate::new("b".to_owned());
+        let mut hub = Candidate::new("b", 1);
+        let own = hub.holder().to_owned();
         assert_eq!(hub.look(None, Duration::ZERO), Verdict::Take(0));
-        assert_eq!(hub.look(Some(&record("b", 1)), Duration::ZERO), Verdict::Take(3));
+        assert_eq!(hub.look(Some(&record(&own, 1)), Duration::ZERO), Verdict::Take(3));
         assert_eq!(hub.look(Some(&record("", 1)), Duration::ZERO), Verdict::Take(4));
     }
 
     #[test]
+    fn at_its_start_a_hub_takes_over_from_the_process_that_had_its_log_and_never_later() {
+        let (mut first, mut second) = (Candidate::new("b", 1), Candidate::new("b", 2));
+        assert_eq!(first.look(None, Duration::ZERO), Verdict::Take(0));
+        let of_first = record(first.holder(), 1);
+        assert_eq!(second.look(Some(&of_first), Duration::ZERO), Verdict::Take(4));
+        let of_second = record(second.holder(), 1);
+        let waits = Verdict::Wait(second.holder().to_owned());
+        assert_eq!(first.look(Some(&of_second), Duration::ZERO), waits);
+        let waits = Verdict::Wait(first.holder().to_owned());
+        assert_eq!(second.look(Some(&of_first), Duration::ZERO), waits);
+        let mut other = Candidate::new("bb", 3);
+        assert_eq!(other.look(Some(&of_first), Duration::ZERO), waits);
+        let before = record("b", 1);
+        assert_eq!(
+            Candidate::new("b", 4).look(Some(&before), Duration::ZERO),
+            Verdict::Take(4),
+            "a name without a process"
+        );
+    }
+
+    #[test]
     fn a_lease_says_itself_how_long_it_holds() {
-        let mut hub = Candidate::new("b".to_owned());
+        let mut hub = Candidate::new("b", 1);
         let short = Record {
             duration: Some(Duration::from_secs(5)),
             ..record("a", 1)

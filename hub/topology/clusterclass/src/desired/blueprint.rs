@@ -75,11 +75,9 @@ impl<'a> Blueprint<'a> {
                 name,
                 ..
             } = reference;
-            let found = objects.get(group(api_version), kind, &class.namespace, name);
-            let found =
-                found.filter(|one| one.get("apiVersion").and_then(Value::as_str) == Some(api_version));
-            match found {
-                None => match objects.unread(group(api_version), kind) {
+            // A server that moves on to another version of a kind goes on to serve the former one.
+            match objects.get_in(api_version, kind, &class.namespace, name) {
+                None => match objects.unread_in(api_version, kind) {
                     Some(why) => {
                         report.say(
                             "template-unread",

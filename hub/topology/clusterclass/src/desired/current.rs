@@ -10,7 +10,7 @@ use super::{
     objects::{Objects, group, label, refers_to, text},
 };
 use crate::{
-    model::{Cluster, Report},
+    model::{Class, Cluster, Report},
     patch::owned::{DEPLOYMENT_NAME, OWNED},
 };
 
@@ -52,10 +52,10 @@ pub(super) struct Deployment<'a> {
 }
 
 impl<'a> Current<'a> {
-    /// Finds the objects of a cluster; what is missing, or not the topology's, is told.
+    /// Finds the objects of a cluster of a class; what is missing, or not the topology's, is told.
     pub fn read(
         document: &'a Value,
-        cluster: &Cluster,
+        (cluster, class): (&Cluster, &Class),
         objects: &'a Objects<'a>,
         seen: Seen,
         report: &mut Report,
@@ -65,6 +65,7 @@ impl<'a> Current<'a> {
         }
         let mut reader = Reader {
             cluster,
+            class,
             objects,
             report,
         };
@@ -106,6 +107,7 @@ impl<'a> Current<'a> {
 
 struct Reader<'r, 'a> {
     cluster: &'r Cluster,
+    class: &'r Class,
     objects: &'a Objects<'a>,
     report: &'r mut Report,
 }
@@ -118,9 +120,10 @@ impl<'a> Reader<'_, 'a> {
         let name = text(reference, "/name").unwrap_or_default();
         let holder_name = text(holder, "/metadata/name").unwrap_or_default();
         let field = place.trim_start_matches('/').replace('/', ".");
-        let Some(found) = self.objects.get(group, kind, &self.cluster.namespace, name) else {
+        let (found, unread) = self.found(group, kind, name);
+        let Some(found) = found else {
             let field = format!("{field} of {holder_name}");
-            match self.objects.unread(group, kind) {
+            match unread {
                 Some(why) => {
                     let message = format!("cannot read {kind} {name}: {why}");
                     self.report.say("current-unread", field, message);
@@ -141,6 +144,21 @@ impl<'a> Reader<'_, 'a> {
         }
         self.going(found);
         Some(found)
+    }
+
+    /// An object in the version in which the class makes it, which is what it is compared with; in another one if this was
+    /// not asked for. Else why it could not be read, if so.
+    fn found(&self, group: &str, kind: &str, name: &str) -> (Option<&'a Value>, Option<&'a str>) {
+        let namespace = &self.cluster.namespace;
+        let version = self.class.version_of(group, kind);
+        if let Some(found) = version.and_then(|version| self.objects.get_in(version, kind, namespace, name)) {
+            return (Some(found), None);
+        }
+        if let Some(why) = version.and_then(|version| self.objects.unread_in(version, kind)) {
+            return (None, Some(why));
+        }
+        let found = self.objects.get(group, kind, namespace, name);
+        (found, self.objects.unread(group, kind))
     }
 
     fn going(&mut self, object: &Value) {

@@ -36,15 +36,19 @@ impl From<Vec<Value>> for Listed {
 pub struct Objects<'a> {
     unread: Unread,
     named: BTreeMap<Name, &'a Value>,
+    /// The same by version too: a server that serves two versions of a kind was asked for both.
+    versions: BTreeMap<(String, Name), &'a Value>,
     of_clusters: BTreeMap<(String, String), Vec<&'a Value>>,
 }
 
 impl<'a> Objects<'a> {
-    /// Takes objects in; of two of one name the later one counts.
+    /// Takes objects in; of two of one name the later one counts, unless somebody asks for a version.
     pub fn of(objects: impl IntoIterator<Item = &'a Value>) -> Self {
         let mut all = Self::default();
         for object in objects {
             if let Some(name) = name(object) {
+                let version = text(object, "/apiVersion").unwrap_or_default().to_owned();
+                all.versions.insert((version, name.clone()), object);
                 all.named.insert(name, object);
             }
         }
@@ -70,7 +74,20 @@ impl<'a> Objects<'a> {
         found.map(|(_, why)| why.as_str())
     }
 
-    /// An object by its name.
+    /// Why objects of a kind could not be read in a version, if so.
+    pub(super) fn unread_in(&self, api_version: &str, kind: &str) -> Option<&str> {
+        let key = (api_version.to_owned(), kind.to_owned());
+        self.unread.get(&key).map(String::as_str)
+    }
+
+    /// An object by its name, as this version of its API has it.
+    pub fn get_in(&self, api_version: &str, kind: &str, namespace: &str, name: &str) -> Option<&'a Value> {
+        let key = [group(api_version), kind, namespace, name].map(str::to_owned);
+        let key = (api_version.to_owned(), <Name>::from(key));
+        self.versions.get(&key).copied()
+    }
+
+    /// An object by its name, in whatever version it was read.
     pub fn get(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<&'a Value> {
         let key = [group, kind, namespace, name].map(str::to_owned);
         self.named.get(&<Name>::from(key)).copied()
@@ -184,5 +201,17 @@ mod tests {
             Vec::<&Value>::new()
         );
         assert_eq!(objects.named.len(), 2);
+    }
+
+    #[test]
+    fn an_object_is_found_in_each_version_that_was_read() {
+        let of = |version: &str| json!({"apiVersion": format!("p.x/{version}"), "kind": "T", "metadata": {"name": "t"}});
+        let all = [of("v1"), of("v2")];
+        let objects = Objects::of(&all);
+        let get = |version: &str| objects.get_in(version, "T", "default", "t");
+        assert_eq!((get("p.x/v1"), get("p.x/v2")), (Some(&all[0]), Some(&all[1])));
+        assert_eq!(get("p.x/v3"), None);
+        assert_eq!(objects.get("p.x", "T", "default", "t"), Some(&all[1]));
+        assert_eq!(objects.of_kind("p.x", "T").count(), 1, "it is one object");
     }
 }

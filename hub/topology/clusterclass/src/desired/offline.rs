@@ -212,7 +212,7 @@ impl<'a> Gathered<'a> {
                 ..Plan::default()
             };
         }
-        let current = Current::read(document, cluster, objects, seen, &mut report);
+        let current = Current::read(document, (cluster, blueprint.class), objects, seen, &mut report);
         if report.count() > 0 {
             return Plan {
                 findings: report.into_findings(),

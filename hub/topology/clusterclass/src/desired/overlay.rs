@@ -12,11 +12,11 @@ pub(super) fn over<'f>(live: &[(&'f str, Value)], edits: &[(&'f str, Value)]) ->
     let mut all = live.to_vec();
     for (file, edit) in edits {
         let named = name(edit);
-        match all
-            .iter_mut()
-            .find(|(_, one)| named.is_some() && name(one) == named)
-        {
-            Some(found) => *found = (*file, edited(&found.1, edit)),
+        let is = |one: &Value| named.is_some() && name(one) == named;
+        let is_same_version = |one: &Value| is(one) && one.get("apiVersion") == edit.get("apiVersion");
+        let found = all.iter().position(|(_, one)| is_same_version(one));
+        match found.or_else(|| all.iter().position(|(_, one)| is(one))) {
+            Some(at) => all[at] = (*file, edited(&all[at].1, edit)),
             None => all.push((*file, edit.clone())),
         }
     }
@@ -100,5 +100,13 @@ mod tests {
             "status": {"x": 1},
         });
         assert_eq!(after, [("f", expected), ("f", new)]);
+    }
+
+    #[test]
+    fn an_edit_of_an_object_that_was_read_in_two_versions_is_of_its_own_version() {
+        let of = |version: &str, size: u64| json!({"apiVersion": version, "kind": "T", "metadata": {"name": "t"}, "spec": {"size": size}});
+        let live = [("server", of("p.x/v1", 1)), ("server", of("p.x/v2", 1))];
+        let after = over(&live, &[("f", of("p.x/v2", 2))]);
+        assert_eq!(after, [("server", of("p.x/v1", 1)), ("f", of("p.x/v2", 2))]);
     }
 }

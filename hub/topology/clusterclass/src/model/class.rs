@@ -99,6 +99,22 @@ impl Class {
         self.workers.iter().find(|worker| worker.class == class)
     }
 
+    /// The version in which it makes objects of a kind, or names templates of it.
+    pub fn version_of(&self, group: &str, kind: &str) -> Option<&str> {
+        let plane = &self.control_plane;
+        let of_cluster = [&self.infrastructure, &plane.template].into_iter();
+        let workers = self
+            .workers
+            .iter()
+            .flat_map(|one| [&one.bootstrap, &one.machines]);
+        let mut all = of_cluster.chain(&plane.machines).chain(workers);
+        let found = all.find(|reference| {
+            let (of, template) = reference.group_kind();
+            of == group && (template == kind || template.strip_suffix("Template") == Some(kind))
+        });
+        found.map(|reference| reference.api_version.as_str())
+    }
+
     /// Whether it defines a variable.
     pub fn defines(&self, variable: &str) -> bool {
         self.variables.iter().any(|defined| defined.name == variable)

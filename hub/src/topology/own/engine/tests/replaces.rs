@@ -128,6 +128,31 @@ async fn templates_of_one_place_are_rotated_so_often_within_an_hour_and_no_more(
     assert_eq!(play.server.world().rotations, rotations + 2);
 }
 
+#[tokio::test]
+async fn a_bootstrap_template_of_another_kind_counts_as_a_rotation() {
+    let mut play = Play::start(&["a"]);
+    put_kind(&play, "StartTemplate", "boot");
+    assert_eq!(play.settle().await.settled, 1);
+    let flip = |play: &Play, at: usize| {
+        let kind = ["StartTemplate", "BootTemplate"][at % 2];
+        play.server.edit(NS, "ClusterClass", "standard", |class| {
+            let worker = &mut class["spec"]["workers"]["machineDeployments"][0];
+            worker["bootstrap"]["templateRef"]["kind"] = json!(kind);
+        });
+    };
+    for at in 0..ROTATIONS_PER_PLACE_AND_HOUR {
+        flip(&play, at);
+        assert_eq!(play.settle().await.settled, 1, "{at}");
+    }
+    flip(&play, ROTATIONS_PER_PLACE_AND_HOUR);
+    for _ in 0..5 {
+        assert_eq!(play.look().await.writes, 0);
+    }
+    let (reason, message) = play.condition("a");
+    assert_eq!(reason, "ReconcileFailed");
+    assert!(message.contains("within an hour, the most that may"), "{message}");
+}
+
 /// A class that stands beside the one of the estate, with other templates.
 fn put_kind(play: &Play, kind: &str, name: &str) {
     play.server.put(&json!({
@@ -223,7 +248,7 @@ async fn a_class_that_cannot_be_read_stops_its_own_clusters_and_no_others() {
 }
 
 /// Has the class take the size of hosts from a variable with this default.
-fn set_default(play: &Play, size: i64) {
+pub(super) fn set_default(play: &Play, size: i64) {
     play.server.edit(NS, "ClusterClass", "standard", |class| {
         class["spec"]["variables"] =
             json!([{"name": "size", "schema": {"openAPIV3Schema": {"type": "integer", "default": size}}}]);
@@ -266,7 +291,7 @@ async fn a_default_is_written_into_the_cluster_and_another_one_replaces_nothing(
 }
 
 /// A Cluster `a` whose rollout fails, and `c` that waits for it.
-async fn held() -> Play {
+pub(super) async fn held() -> Play {
     let mut play = Play::start(&["a", "b", "c"]);
     play.settle().await;
     play.server.world().refused = Some(("MachineDeployment".to_owned(), "a".to_owned()));

@@ -151,6 +151,29 @@ fn the_edit_of_one_cluster_does_not_wait() {
 }
 
 #[test]
+fn where_nothing_is_known_of_what_was_said_nobody_said_otherwise() {
+    let mut ledger = Ledger::default();
+    let settled = |said| Event::Settled {
+        cluster: name("a"),
+        generation: 7,
+        said,
+    };
+    let began = Event::RolloutBegan { cluster: name("b") };
+    ledger.fold(Recorded::new(began, UnixMillis(1)));
+    let document = json!({"spec": {"topology": {"classRef": {"name": "standard"}, "version": "v1.31.0"}}});
+    let all = BTreeMap::from(["a", "b"].map(|one| (name(one), seen(&document, "standard"))));
+    let rotates = plan(Action::Rotate, 0);
+    let mut turn = |said| {
+        ledger.fold(Recorded::new(settled(said), UnixMillis(1)));
+        let plans = BTreeMap::from([(name("a"), &rotates)]);
+        turns(&ledger, &all, &plans, WAVES, UnixMillis(2)).remove(&name("a"))
+    };
+    assert!(matches!(turn(Said::new()), Some(Turn::Hold(_))));
+    let other = Said::from([("version".to_owned(), "another".to_owned())]);
+    assert_eq!(turn(other), Some(go(true)));
+}
+
+#[test]
 fn what_replaces_no_machines_does_not_wait() {
     for (action, machines, replacing) in [
         (Action::Create, 3, false),
