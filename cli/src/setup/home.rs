@@ -39,24 +39,27 @@ pub(super) struct Remembered {
 }
 
 /// Where the hub is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub(super) struct HubPlace {
-    /// Its addresses, as `https://HOST:PORT`.
+    /// Its addresses, as `https://HOST:PORT`. Empty until `init` knows them.
     pub(super) hubs: Vec<String>,
     /// Where clusters join.
     pub(super) joins: Vec<String>,
     /// The operator whose certificate is here.
     pub(super) operator: String,
     /// The type of its Service.
-    #[serde(default)]
     pub(super) service_type: ServiceType,
     /// The address that the user gave, as `https://HOST:PORT`.
-    #[serde(default)]
     pub(super) given: Option<String>,
     /// Where clusters join, as the user gave it.
-    #[serde(default)]
     pub(super) given_join: Option<String>,
+    /// UID of the kube-system namespace of its cluster. `None` if `init --print` or an older client wrote this.
+    pub(super) cluster: Option<String>,
+    /// Its namespace.
+    pub(super) namespace: Option<String>,
+    /// It has answered its operator once, so that clusters may have joined.
+    pub(super) served: bool,
 }
 
 /// A member's cluster.
@@ -319,11 +322,9 @@ mod tests {
         home.make_authority().expect("made");
         let hub = HubPlace {
             hubs: vec!["https://192.0.2.1:8443".to_owned()],
-            joins: Vec::new(),
             operator: "admin".to_owned(),
             service_type: ServiceType::NodePort,
-            given: None,
-            given_join: None,
+            ..HubPlace::default()
         };
         assert!(home.remember(|all| all.hub = Some(hub.clone())).expect("written"));
         assert!(

@@ -187,6 +187,7 @@ impl Shell<'_> {
             service_type: kind,
             given: given.0.map(ToString::to_string),
             given_join: given.1.map(ToString::to_string),
+            ..HubPlace::default()
         };
         let text = format!(
             "the hub's address: {}; clusters join at {}",
