@@ -30,6 +30,8 @@ const INSTALL: &str = "https://helm.sh/docs/intro/install";
 pub(super) const DEFINITIONS_RELEASE: &str = "tributary-crds";
 /// By which Helm marks what a release owns.
 const OWNER: &str = "meta.helm.sh/release-name";
+/// How Helm says that there is no such release. Other errors have the words "not found" too.
+const NO_RELEASE: &str = "release: not found";
 
 /// Helm, as the user has it.
 pub(super) struct Helm {
@@ -119,7 +121,7 @@ impl Helm {
         let get = |what: &str| ["get", what, name, "--output", "json"].map(OsString::from);
         let metadata = match self.run(cluster, &get("metadata")).await {
             Ok(metadata) => metadata,
-            Err(error) if error.to_string().contains("not found") => return Ok(None),
+            Err(error) if says_no_release(&error) => return Ok(None),
             Err(error) => return Err(error).with_context(|| format!("Helm cannot say anything of {name}")),
         };
         let values = self.run(cluster, &get("values")).await?;
@@ -178,7 +180,7 @@ impl Helm {
         let arguments = ["uninstall", name, "--wait"].map(OsString::from);
         match self.run(cluster, &arguments).await {
             Ok(_) => Ok(true),
-            Err(error) if error.to_string().contains("not found") => Ok(false),
+            Err(error) if says_no_release(&error) => Ok(false),
             Err(error) => Err(error).with_context(|| format!("Helm cannot uninstall {name}")),
         }
     }
@@ -294,6 +296,11 @@ impl Definitions {
     }
 }
 
+/// True if Helm says that there is no such release.
+fn says_no_release(error: &anyhow::Error) -> bool {
+    error.to_string().contains(NO_RELEASE)
+}
+
 /// Major and minor version of `v3.14.2` or `v4.3`.
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.trim().trim_start_matches('v').split(['.', '-', '+']);
@@ -311,6 +318,22 @@ mod tests {
         assert!(version("v3.9.0").is_some_and(|old| old < OLDEST));
         assert!(version("v4.0.0-rc.1").is_some_and(|new| new >= OLDEST));
         assert_eq!(version("dev"), None);
+    }
+
+    #[test]
+    fn only_a_missing_release_counts_as_none() {
+        let missing = |said: &str| says_no_release(&anyhow!(said.to_owned()));
+        assert!(missing("release: not found"));
+        assert!(missing(
+            "uninstall: Release not loaded: tributary-hub: release: not found"
+        ));
+        for other in [
+            "Kubernetes cluster unreachable: executable aws not found",
+            "namespaces \"x\" not found",
+            "context \"hub\" not found",
+        ] {
+            assert!(!missing(other), "{other}");
+        }
     }
 
     #[tokio::test]
