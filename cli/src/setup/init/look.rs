@@ -25,7 +25,7 @@ pub(super) async fn look<'a>(
 ) -> anyhow::Result<(Shell<'a>, Vec<Planned<Step>>)> {
     let values = chart_values(args, &wish);
     let definitions = Definitions::look(&cluster, &helm, &charts).await?;
-    let release = helm.release(&cluster, HUB).await?;
+    let release = charts.release((&cluster, &helm), HUB).await?;
     let secret = |name: &'static str| cluster.secret(name);
     let seen = Seen {
         namespace: cluster.has_namespace().await?,

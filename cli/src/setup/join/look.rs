@@ -29,7 +29,7 @@ pub(super) async fn look(tools: Tools<'_>) -> anyhow::Result<(Shell<'_>, Seen, V
     let (args, cluster) = (tools.args, &tools.cluster);
     let values = tools.values()?;
     let definitions = Definitions::look(cluster, &tools.helm, &tools.charts).await?;
-    let release = tools.helm.release(cluster, AGENT).await?;
+    let release = tools.charts.release((cluster, &tools.helm), AGENT).await?;
     let remembered = tools.home.remembered()?.members.get(args.id.as_str()).cloned();
     let mut seen = Seen {
         fingerprint: cluster.fingerprint().await?,
