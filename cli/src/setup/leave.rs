@@ -93,14 +93,15 @@ fn place(args: &LeaveArgs, home: &Home) -> anyhow::Result<ClusterArgs> {
     }
 }
 
-fn needed(namespace: &str) -> [Right<'_>; 5] {
-    [
+fn needed(namespace: &str) -> Vec<Right<'_>> {
+    let mut needed = vec![
         Right("apps", "deployments", "delete", Some(namespace)),
         Right("", "secrets", "delete", Some(namespace)),
-        Right("rbac.authorization.k8s.io", "clusterroles", "delete", None),
         Right("multicluster.x-k8s.io", "serviceimports", "delete", None),
         Right("discovery.k8s.io", "endpointslices", "delete", None),
-    ]
+    ];
+    needed.extend(dns::NEEDED_TO_REMOVE);
+    needed
 }
 
 /// Tells the hub with the agent's certificate, and removes what the agent wrote.
