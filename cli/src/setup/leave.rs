@@ -9,7 +9,7 @@ use shared::tls::HubAddress;
 
 use super::{
     args::{ClusterArgs, LeaveArgs},
-    cluster::{Cluster, Right},
+    cluster::{Cluster, Deletion, Right},
     dns,
     helm::{DEFINITIONS_RELEASE, Helm},
     home::Home,
@@ -163,7 +163,12 @@ pub(super) async fn remove_namespace(
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     let text = format!("the namespace {}", cluster.namespace());
-    let went = cluster.delete_namespace().await?;
+    let deletion = cluster.delete_namespace().await?;
+    if let Deletion::Has(left) = &deletion {
+        progress.kept("namespace", &format!("{text} stays: it has {left}"));
+        return Ok(());
+    }
+    let went = deletion == Deletion::Done;
     if went {
         until(progress, timeout, async || {
             Ok(if cluster.has_namespace().await? {
