@@ -39,8 +39,10 @@ pub enum Command {
     Export(ExportArgs),
     /// Take a cluster out of the clusterset
     #[command(long_about = "Take a cluster out of the clusterset: the reverse of join.\n\n\
-        The hub is told first, so that the other clusters let go of what came from this one. Then the agent, what it wrote, \
-        the DNS zone, the Secrets and the namespace go. The definitions stay: with them go all ServiceExports.\n\n\
+        Before the first change the command asks the hub if the cluster is this member. It uninstalls the agent and tells \
+        the hub, so that the other clusters drop what came from this one. Then it removes what the agent wrote, the DNS zone \
+        that join made, the Secrets and the namespace. Deleting the definitions would delete all ServiceExports, so they \
+        stay.\n\n\
         Example:\n  tributary leave east")]
     Leave(LeaveArgs),
     /// Remove the hub from its cluster
@@ -224,6 +226,9 @@ pub struct LeaveArgs {
     /// Kubeconfig
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
+    /// Namespace of Tributary in the cluster; the one that the cluster joined with, or tributary-system, unless given
+    #[arg(long, env = "TRIBUTARY_NAMESPACE", value_name = "NAMESPACE", value_parser = label)]
+    pub(super) namespace: Option<String>,
     /// Name of the clusterset
     #[arg(long, env = "TRIBUTARY_CLUSTERSET", value_name = "NAME", default_value = "default", value_parser = label)]
     pub(super) clusterset: String,
