@@ -48,8 +48,8 @@ pub enum Command {
     /// Remove the hub from its cluster
     #[command(
         long_about = "Remove the hub from its cluster: the reverse of init. All members must have left.\n\n\
-        The event log goes with its volume. The keys on this machine stay; with them `init` makes the same clusterset \
-        again.\n\n\
+        The command deletes the event log with its volume. A hub that Helm did not install, or that serves further \
+        clustersets, is left as it is. The keys on this machine stay; with them `init` makes the same clusterset again.\n\n\
         Example:\n  tributary uninstall --context hub"
     )]
     Uninstall(UninstallArgs),

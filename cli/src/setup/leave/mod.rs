@@ -26,6 +26,8 @@ use super::{
     values::{AGENT_JOIN, AGENT_TLS},
 };
 
+pub(super) use decide::is_over;
+
 /// How long the Lease of an agent that was just uninstalled is waited for, in seconds.
 const LEASE_WAIT: u64 = 60;
 
