@@ -11,6 +11,9 @@ use shared::{
 
 use super::image::Image;
 
+/// Files of the directory of a clusterset that are not an operator's.
+const OTHER_KEYS: [&str; 3] = ["ca", "joining.ca", "hub"];
+
 /// The commands that make a clusterset, add clusters to it, and remove both.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -127,7 +130,7 @@ pub struct InitArgs {
     #[arg(long, env = "TRIBUTARY_CLUSTERSET", value_name = "NAME", default_value = "default", value_parser = label)]
     pub(super) clusterset: String,
     /// Name of the operator whose certificate is made; that of the run before, or admin, unless given
-    #[arg(long, env = "TRIBUTARY_OPERATOR_NAME", value_name = "NAME", value_parser = label)]
+    #[arg(long, env = "TRIBUTARY_OPERATOR_NAME", value_name = "NAME", value_parser = operator_name)]
     pub(super) operator: Option<String>,
     /// Where members reach the hub, if its Service does not say it
     #[arg(long, env = "TRIBUTARY_ADDRESS", value_name = "HOST:PORT", value_parser = host_port)]
@@ -264,6 +267,16 @@ fn label(text: &str) -> Result<String, String> {
     Err("write a DNS label: a-z, 0-9 and '-', at most 63 characters".to_owned())
 }
 
+/// An operator's certificate lies beside those of the authority and the hub.
+fn operator_name(text: &str) -> Result<String, String> {
+    if OTHER_KEYS.contains(&text) {
+        return Err(format!(
+            "{text} names other keys in the directory: choose another name"
+        ));
+    }
+    label(text)
+}
+
 fn cluster_id(text: &str) -> Result<ClusterId, String> {
     ClusterId::new(text).map_err(|error| error.to_string())
 }
@@ -303,6 +316,16 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_operator_has_keys_of_its_own() {
+        assert_eq!(operator_name("alice"), Ok("alice".to_owned()));
+        for name in OTHER_KEYS {
+            let why = operator_name(name).expect_err(name);
+            assert!(why.contains("names other keys"), "{why}");
+        }
+        operator_name("a b").expect_err("no label");
+    }
 
     #[test]
     fn words_are_read_or_refused() {
