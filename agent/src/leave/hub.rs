@@ -74,7 +74,7 @@ impl Way {
             self.connector.try_next_address();
         }
         Err(anyhow::anyhow!(why)).context(
-            "the hub cannot be reached, and nothing has changed here: try again later, or leave without it \
+            "the hub cannot be reached, and this command has removed nothing: try again later, or leave without it \
              (--without-hub) and have an operator end the membership there",
         )
     }

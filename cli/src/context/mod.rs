@@ -2,4 +2,4 @@
 
 pub mod command;
 
-pub(crate) use client::context::{Context, Pem, Store};
+pub(crate) use client::context::{Context, Pem, Store, lock};

@@ -11,6 +11,9 @@ use shared::{
 
 use super::image::Image;
 
+/// Files of the directory of a clusterset that are not an operator's.
+const OTHER_KEYS: [&str; 3] = ["ca", "joining.ca", "hub"];
+
 /// The commands that make a clusterset, add clusters to it, and remove both.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -39,15 +42,17 @@ pub enum Command {
     Export(ExportArgs),
     /// Take a cluster out of the clusterset
     #[command(long_about = "Take a cluster out of the clusterset: the reverse of join.\n\n\
-        The hub is told first, so that the other clusters let go of what came from this one. Then the agent, what it wrote, \
-        the DNS zone, the Secrets and the namespace go. The definitions stay: with them go all ServiceExports.\n\n\
+        Before the first change the command asks the hub if the cluster is this member. It uninstalls the agent and tells \
+        the hub, so that the other clusters drop what came from this one. Then it removes what the agent wrote, the DNS zone \
+        that join made, the Secrets and the namespace. Deleting the definitions would delete all ServiceExports, so they \
+        stay.\n\n\
         Example:\n  tributary leave east")]
     Leave(LeaveArgs),
     /// Remove the hub from its cluster
     #[command(
         long_about = "Remove the hub from its cluster: the reverse of init. All members must have left.\n\n\
-        The event log goes with its volume. The keys on this machine stay; with them `init` makes the same clusterset \
-        again.\n\n\
+        The command deletes the event log with its volume. A hub that Helm did not install, or that serves further \
+        clustersets, is left as it is. The keys on this machine stay; with them `init` makes the same clusterset again.\n\n\
         Example:\n  tributary uninstall --context hub"
     )]
     Uninstall(UninstallArgs),
@@ -125,7 +130,7 @@ pub struct InitArgs {
     #[arg(long, env = "TRIBUTARY_CLUSTERSET", value_name = "NAME", default_value = "default", value_parser = label)]
     pub(super) clusterset: String,
     /// Name of the operator whose certificate is made; that of the run before, or admin, unless given
-    #[arg(long, env = "TRIBUTARY_OPERATOR_NAME", value_name = "NAME", value_parser = label)]
+    #[arg(long, env = "TRIBUTARY_OPERATOR_NAME", value_name = "NAME", value_parser = operator_name)]
     pub(super) operator: Option<String>,
     /// Where members reach the hub, if its Service does not say it
     #[arg(long, env = "TRIBUTARY_ADDRESS", value_name = "HOST:PORT", value_parser = host_port)]
@@ -224,6 +229,9 @@ pub struct LeaveArgs {
     /// Kubeconfig
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
+    /// Namespace of Tributary in the cluster; the one that the cluster joined with, or tributary-system, unless given
+    #[arg(long, env = "TRIBUTARY_NAMESPACE", value_name = "NAMESPACE", value_parser = label)]
+    pub(super) namespace: Option<String>,
     /// Name of the clusterset
     #[arg(long, env = "TRIBUTARY_CLUSTERSET", value_name = "NAME", default_value = "default", value_parser = label)]
     pub(super) clusterset: String,
@@ -257,6 +265,16 @@ fn label(text: &str) -> Result<String, String> {
         return Ok(text.to_owned());
     }
     Err("write a DNS label: a-z, 0-9 and '-', at most 63 characters".to_owned())
+}
+
+/// An operator's certificate lies beside those of the authority and the hub.
+fn operator_name(text: &str) -> Result<String, String> {
+    if OTHER_KEYS.contains(&text) {
+        return Err(format!(
+            "{text} names other keys in the directory: choose another name"
+        ));
+    }
+    label(text)
 }
 
 fn cluster_id(text: &str) -> Result<ClusterId, String> {
@@ -298,6 +316,16 @@ fn duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_operator_has_keys_of_its_own() {
+        assert_eq!(operator_name("alice"), Ok("alice".to_owned()));
+        for name in OTHER_KEYS {
+            let why = operator_name(name).expect_err(name);
+            assert!(why.contains("names other keys"), "{why}");
+        }
+        operator_name("a b").expect_err("no label");
+    }
 
     #[test]
     fn words_are_read_or_refused() {

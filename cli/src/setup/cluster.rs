@@ -1,20 +1,25 @@
 //! A cluster, with the rights of a person: its kubeconfig, namespace, Secrets, and what its pods wait for.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Debug,
+};
 
 use anyhow::{Context, anyhow, bail};
 use k8s_openapi::{
-    ByteString,
+    ByteString, NamespaceResourceScope,
     api::{
+        apps::v1::{Deployment, StatefulSet},
         authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
-        core::v1::{Namespace, Pod, Secret},
+        core::v1::{Namespace, PersistentVolumeClaim, Pod, Secret},
     },
 };
 use kube::{
     Api, Client, Config,
-    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams},
     config::{KubeConfigOptions, Kubeconfig},
 };
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use shared::api_client::{ApiMetrics, ServedVersions, api_client, in_served_version, kubeconfig};
 
@@ -151,8 +156,8 @@ impl Cluster {
         made.map(drop).map_err(|error| self.failed(error))
     }
 
-    /// Deletes the namespace, if this client made it; true if it did.
-    pub(super) async fn delete_namespace(&self) -> anyhow::Result<bool> {
+    /// Deletes the namespace, if this client made it and nothing of others is left there.
+    pub(super) async fn delete_namespace(&self) -> anyhow::Result<Deletion> {
         let namespaces = Api::<Namespace>::all(self.client.clone());
         let found = namespaces
             .get_opt(self.namespace())
@@ -166,12 +171,46 @@ impl Cluster {
                 .map(|made| made == MADE_BY.1)
         };
         if found.and_then(label) != Some(true) {
-            return Ok(false);
+            return Ok(Deletion::NotOurs);
+        }
+        if let Some(left) = self.left_in_namespace().await? {
+            return Ok(Deletion::Has(left));
         }
         let gone = namespaces
             .delete(self.namespace(), &DeleteParams::default())
             .await;
-        gone.map(|_| true).map_err(|error| self.failed(error))
+        gone.map(|_| Deletion::Done).map_err(|error| self.failed(error))
+    }
+
+    /// Programs, volumes and Helm releases in the namespace, by kind; `None`: there are none.
+    async fn left_in_namespace(&self) -> anyhow::Result<Option<String>> {
+        let all = ListParams::default();
+        let releases = ListParams::default().fields("type=helm.sh/release.v1");
+        Ok(left(&[
+            (
+                "Helm release",
+                releases_of(&self.objects::<Secret>(&releases).await?),
+            ),
+            (
+                "PersistentVolumeClaim",
+                staying(&self.objects::<PersistentVolumeClaim>(&all).await?),
+            ),
+            ("StatefulSet", staying(&self.objects::<StatefulSet>(&all).await?)),
+            ("Deployment", staying(&self.objects::<Deployment>(&all).await?)),
+        ]))
+    }
+
+    async fn objects<K>(&self, wanted: &ListParams) -> anyhow::Result<Vec<ObjectMeta>>
+    where
+        K: kube::Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+            + Clone
+            + DeserializeOwned
+            + Debug,
+    {
+        let objects = Api::<K>::namespaced(self.client.clone(), self.namespace());
+        let found = objects.list_metadata(wanted).await;
+        let found = found.map_err(|error| self.failed(error))?.items;
+        Ok(found.into_iter().map(|object| object.metadata).collect())
     }
 
     /// The texts of a Secret; `None` if it is not there.
@@ -237,6 +276,46 @@ impl Cluster {
     }
 }
 
+/// The result of a deletion of the namespace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Deletion {
+    /// It is being deleted.
+    Done,
+    /// It is not there, or this client did not make it.
+    NotOurs,
+    /// It stays, because it has these objects.
+    Has(String),
+}
+
+/// Names of objects that are not being deleted.
+fn staying(objects: &[ObjectMeta]) -> BTreeSet<&str> {
+    let stays = objects
+        .iter()
+        .filter(|object| object.deletion_timestamp.is_none());
+    stays.filter_map(|object| object.name.as_deref()).collect()
+}
+
+/// Names of the releases in Helm's Secrets; the history of one that was uninstalled is none.
+fn releases_of(secrets: &[ObjectMeta]) -> BTreeSet<&str> {
+    let stays = secrets
+        .iter()
+        .filter(|secret| secret.deletion_timestamp.is_none());
+    let labels = stays.filter_map(|secret| secret.labels.as_ref());
+    let installed = labels.filter(|labels| labels.get("status").is_none_or(|status| status != "uninstalled"));
+    installed
+        .filter_map(|labels| labels.get("name").map(String::as_str))
+        .collect()
+}
+
+/// Objects by kind, in words; `None`: there are none.
+fn left(found: &[(&str, BTreeSet<&str>)]) -> Option<String> {
+    let words = found.iter().filter(|(_, names)| !names.is_empty());
+    let words: Vec<String> = words
+        .map(|(kind, names)| format!("{kind} {}", names.iter().copied().collect::<Vec<_>>().join(", ")))
+        .collect();
+    (!words.is_empty()).then(|| words.join("; "))
+}
+
 /// A forced server-side apply by this client.
 pub(super) fn ours() -> PatchParams {
     PatchParams::apply(FIELD_MANAGER).force()
@@ -287,4 +366,47 @@ fn pod_waits_for(pod: &Pod) -> Option<String> {
         .or(unscheduled)
         .unwrap_or_else(|| "it is not ready yet".to_owned());
     Some(format!("pod {name}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn programs_volumes_and_releases_keep_a_namespace() {
+        let object = |name: &str, more: Value| {
+            let mut object = json!({"name": name});
+            for (key, value) in more.as_object().into_iter().flatten() {
+                object[key] = value.clone();
+            }
+            serde_json::from_value::<ObjectMeta>(object).expect("metadata")
+        };
+        let going = json!({"deletionTimestamp": "2026-01-01T00:00:00Z"});
+        let claims = [object("data-a", json!({})), object("data-b", going.clone())];
+        let of_helm = |name: &str, status: &str| {
+            let labels = json!({"labels": {"owner": "helm", "name": name, "status": status}});
+            object(&format!("sh.helm.release.v1.{name}.v1"), labels)
+        };
+        let releases = [
+            of_helm("web", "superseded"),
+            of_helm("web", "deployed"),
+            of_helm("old", "uninstalled"),
+        ];
+        assert_eq!(
+            left(&[
+                ("Helm release", releases_of(&releases)),
+                ("PersistentVolumeClaim", staying(&claims)),
+                ("Deployment", BTreeSet::new()),
+            ]),
+            Some("Helm release web; PersistentVolumeClaim data-a".to_owned())
+        );
+        let gone = [object("data-b", going)];
+        assert_eq!(
+            left(&[
+                ("Helm release", releases_of(&releases[2..])),
+                ("Deployment", staying(&gone)),
+            ]),
+            None
+        );
+    }
 }

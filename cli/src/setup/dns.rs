@@ -13,7 +13,7 @@ use serde::Deserialize;
 
 use super::{
     args::Dns,
-    cluster::{Cluster, Right, ours},
+    cluster::{Cluster, FIELD_MANAGER, Right, ours},
 };
 
 /// The role of CoreDNS and its binding.
@@ -24,6 +24,13 @@ pub(super) const NEEDED: [Right<'static>; 3] = [
     Right("", "configmaps", "patch", Some("kube-system")),
     Right("rbac.authorization.k8s.io", "clusterroles", "create", None),
     Right("rbac.authorization.k8s.io", "clusterrolebindings", "create", None),
+];
+
+/// The rights that the removal takes.
+pub(super) const NEEDED_TO_REMOVE: [Right<'static>; 3] = [
+    Right("", "configmaps", "patch", Some("kube-system")),
+    Right("rbac.authorization.k8s.io", "clusterroles", "delete", None),
+    Right("rbac.authorization.k8s.io", "clusterrolebindings", "delete", None),
 ];
 
 /// The DNS of a cluster, and what the user wants.
@@ -111,23 +118,40 @@ pub(super) async fn add(cluster: &Cluster) -> anyhow::Result<()> {
         .map(drop)
 }
 
-/// Takes both away; true if there was anything.
+/// Takes both away if this client made them; true if it did. The role goes last: it marks that there is something to remove.
 pub(super) async fn remove(cluster: &Cluster) -> anyhow::Result<bool> {
-    let args = CorefileArgs::usual(true)?;
-    let answers = matches!(look(cluster, Dns::Yes).await?, Seen::Answers);
-    if answers {
-        configure(cluster.client.clone(), Wanted::NoZone, &args, &cluster.address).await?;
-    }
     let roles = Api::<ClusterRole>::all(cluster.client.clone());
+    let role = roles
+        .get_opt(RIGHTS)
+        .await
+        .map_err(|error| cluster.failed(error))?;
+    if !role.is_some_and(|role| is_of_client(&role)) {
+        return Ok(false);
+    }
+    let args = CorefileArgs::usual(true)?;
+    configure(cluster.client.clone(), Wanted::NoZone, &args, &cluster.address)
+        .await
+        .with_context(|| {
+            format!(
+                "the zone clusterset.local stays in CoreDNS. Repair the reason and run the same command again, or delete \
+                 the ClusterRole {RIGHTS} first to leave CoreDNS as it is"
+            )
+        })?;
     let bindings = Api::<ClusterRoleBinding>::all(cluster.client.clone());
     let gone = |deleted: Result<(), kube::Error>| match deleted {
-        Ok(()) => Ok(true),
-        Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-        Err(error) => Err(cluster.failed(error)),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        deleted => deleted.map_err(|error| cluster.failed(error)),
     };
-    let binding = gone(bindings.delete(RIGHTS, &DeleteParams::default()).await.map(drop))?;
-    let role = gone(roles.delete(RIGHTS, &DeleteParams::default()).await.map(drop))?;
-    Ok(answers || binding || role)
+    gone(bindings.delete(RIGHTS, &DeleteParams::default()).await.map(drop))?;
+    gone(roles.delete(RIGHTS, &DeleteParams::default()).await.map(drop))?;
+    Ok(true)
+}
+
+/// True if this client made the role, and so the zone: a zone that the user configured is not ours to remove.
+fn is_of_client(role: &ClusterRole) -> bool {
+    let writers = role.metadata.managed_fields.iter().flatten();
+    let mut names = writers.filter_map(|entry| entry.manager.as_deref());
+    names.any(|name| name == FIELD_MANAGER)
 }
 
 #[cfg(test)]
@@ -148,6 +172,25 @@ mod tests {
         assert!(!decide(&cannot, Dns::Ask, no).expect("left"));
         let error = decide(&cannot, Dns::Yes, no).expect_err("refused").to_string();
         assert!(error.starts_with("nothing was changed: the provider"), "{error}");
+    }
+
+    #[test]
+    fn only_a_role_of_this_client_marks_a_zone_of_this_client() {
+        use k8s_openapi::apimachinery::pkg::apis::meta::v1::ManagedFieldsEntry;
+        let of = |managers: &[&str]| {
+            let mut role = ClusterRole::default();
+            let entry = |manager: &&str| ManagedFieldsEntry {
+                manager: Some((*manager).to_owned()),
+                ..ManagedFieldsEntry::default()
+            };
+            role.metadata.managed_fields = Some(managers.iter().map(entry).collect());
+            is_of_client(&role)
+        };
+        assert!(of(&[FIELD_MANAGER]));
+        assert!(of(&["kubectl", FIELD_MANAGER]));
+        assert!(!of(&["kubectl"]));
+        assert!(!of(&[]));
+        assert!(!is_of_client(&ClusterRole::default()));
     }
 
     #[test]

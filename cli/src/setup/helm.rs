@@ -19,7 +19,7 @@ use super::{
     args::ChartArgs,
     cluster::Cluster,
     progress::Progress,
-    values::{DEFINITIONS, Definition, Release, definitions, release_needs},
+    values::{DEFINITIONS, Definition, Release, definitions, newer_than_client, release_needs},
 };
 
 /// The oldest Helm that has all flags that are used: `--reset-then-reuse-values`.
@@ -30,6 +30,10 @@ const INSTALL: &str = "https://helm.sh/docs/intro/install";
 pub(super) const DEFINITIONS_RELEASE: &str = "tributary-crds";
 /// By which Helm marks what a release owns.
 const OWNER: &str = "meta.helm.sh/release-name";
+/// By which Helm marks the namespace of that release.
+const OWNER_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+/// How Helm says that there is no such release. Other errors have the words "not found" too.
+const NO_RELEASE: &str = "release: not found";
 
 /// Helm, as the user has it.
 pub(super) struct Helm {
@@ -119,7 +123,7 @@ impl Helm {
         let get = |what: &str| ["get", what, name, "--output", "json"].map(OsString::from);
         let metadata = match self.run(cluster, &get("metadata")).await {
             Ok(metadata) => metadata,
-            Err(error) if error.to_string().contains("not found") => return Ok(None),
+            Err(error) if says_no_release(&error) => return Ok(None),
             Err(error) => return Err(error).with_context(|| format!("Helm cannot say anything of {name}")),
         };
         let values = self.run(cluster, &get("values")).await?;
@@ -178,7 +182,7 @@ impl Helm {
         let arguments = ["uninstall", name, "--wait"].map(OsString::from);
         match self.run(cluster, &arguments).await {
             Ok(_) => Ok(true),
-            Err(error) if error.to_string().contains("not found") => Ok(false),
+            Err(error) if says_no_release(&error) => Ok(false),
             Err(error) => Err(error).with_context(|| format!("Helm cannot uninstall {name}")),
         }
     }
@@ -219,6 +223,24 @@ impl Charts {
         !matches!(self.place, Place::Embedded(_)) || !self.args.set.is_empty() || !self.args.values.is_empty()
     }
 
+    /// A release that these charts are to install or update.
+    ///
+    /// # Errors
+    ///
+    /// It is newer than this client: an update would go back to an older version.
+    pub(super) async fn release(
+        &self,
+        (cluster, helm): (&Cluster, &Helm),
+        name: &str,
+    ) -> anyhow::Result<Option<Release>> {
+        let release = helm.release(cluster, name).await?;
+        let newer = release.as_ref().and_then(newer_than_client);
+        match newer.filter(|_| !matches!(self.place, Place::Directory(_))) {
+            Some(why) => bail!("nothing was changed: {name} in {}: {why}", cluster.namespace()),
+            None => Ok(release),
+        }
+    }
+
     fn chart(&self, name: &str) -> Chart {
         let at = |directory: &Path| Chart {
             place: directory.join(name).into(),
@@ -256,17 +278,11 @@ impl Definitions {
                 .get_opt(name)
                 .await
                 .map_err(|error| cluster.failed(error))?;
-            let owner =
-                |found: &CustomResourceDefinition| found.metadata.annotations.as_ref()?.get(OWNER).cloned();
-            *seen = match found.map(|found| owner(&found)) {
-                None => Definition::Missing,
-                Some(Some(owner)) if owner == DEFINITIONS_RELEASE => Definition::Ours,
-                Some(_) => Definition::Foreign,
-            };
+            *seen = definition(found.as_ref(), cluster.namespace());
         }
         Ok(Self {
             seen,
-            release: helm.release(cluster, DEFINITIONS_RELEASE).await?,
+            release: charts.release((cluster, helm), DEFINITIONS_RELEASE).await?,
             given: matches!(charts.place, Place::Directory(_) | Place::Registry(_)),
         })
     }
@@ -294,6 +310,23 @@ impl Definitions {
     }
 }
 
+/// True if Helm says that there is no such release.
+fn says_no_release(error: &anyhow::Error) -> bool {
+    error.to_string().contains(NO_RELEASE)
+}
+
+/// Tells whose a definition is: a release of the same name in another namespace is somebody else's.
+fn definition(found: Option<&CustomResourceDefinition>, namespace: &str) -> Definition {
+    let Some(found) = found else {
+        return Definition::Missing;
+    };
+    let annotation = |name: &str| found.metadata.annotations.as_ref()?.get(name).map(String::as_str);
+    if (annotation(OWNER), annotation(OWNER_NAMESPACE)) == (Some(DEFINITIONS_RELEASE), Some(namespace)) {
+        return Definition::Ours;
+    }
+    Definition::Foreign
+}
+
 /// Major and minor version of `v3.14.2` or `v4.3`.
 fn version(text: &str) -> Option<(u32, u32)> {
     let mut parts = text.trim().trim_start_matches('v').split(['.', '-', '+']);
@@ -311,6 +344,48 @@ mod tests {
         assert!(version("v3.9.0").is_some_and(|old| old < OLDEST));
         assert!(version("v4.0.0-rc.1").is_some_and(|new| new >= OLDEST));
         assert_eq!(version("dev"), None);
+    }
+
+    #[test]
+    fn only_a_missing_release_counts_as_none() {
+        let missing = |said: &str| says_no_release(&anyhow!(said.to_owned()));
+        assert!(missing("release: not found"));
+        assert!(missing(
+            "uninstall: Release not loaded: tributary-hub: release: not found"
+        ));
+        for other in [
+            "Kubernetes cluster unreachable: executable aws not found",
+            "namespaces \"x\" not found",
+            "context \"hub\" not found",
+        ] {
+            assert!(!missing(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_definition_of_a_release_in_another_namespace_is_foreign() {
+        let of = |annotations: &[(&str, &str)]| {
+            let mut found = CustomResourceDefinition::default();
+            let pairs = annotations.iter();
+            let pairs = pairs.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+            found.metadata.annotations = Some(pairs.collect());
+            definition(Some(&found), "ours")
+        };
+        assert_eq!(definition(None, "ours"), Definition::Missing);
+        assert_eq!(of(&[]), Definition::Foreign);
+        assert_eq!(of(&[(OWNER, DEFINITIONS_RELEASE)]), Definition::Foreign);
+        assert_eq!(
+            of(&[(OWNER, DEFINITIONS_RELEASE), (OWNER_NAMESPACE, "theirs")]),
+            Definition::Foreign
+        );
+        assert_eq!(
+            of(&[(OWNER, "another"), (OWNER_NAMESPACE, "ours")]),
+            Definition::Foreign
+        );
+        assert_eq!(
+            of(&[(OWNER, DEFINITIONS_RELEASE), (OWNER_NAMESPACE, "ours")]),
+            Definition::Ours
+        );
     }
 
     #[tokio::test]

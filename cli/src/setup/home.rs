@@ -1,95 +1,40 @@
 //! What is kept on this machine: the keys of a clusterset, and what later commands need, in a directory beside the contexts.
-//! A key is readable by its owner only, and is never made anew.
+//! A key is readable by its owner only, and is never made anew. `remembered.rs`: what later commands need.
+
+mod remembered;
 
 use std::{
-    collections::BTreeMap,
-    fs, io,
-    path::{Path, PathBuf},
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf, absolute},
 };
 
 use anyhow::{Context, bail, ensure};
 use certs::{CertificateAuthority, Directory, Subject, Validity, read_authority};
-use serde::{Deserialize, Serialize};
 use shared::{
+    identity::CertificateFacts,
     model::{Clusterset, advice},
-    tls::Pem,
+    tls::{Pem, certificates_in},
 };
 
-use super::args::{ClusterArgs, ServiceType};
-use crate::context::{Context as ClientContext, Pem as ContextPem, Store};
+use crate::context::{Context as ClientContext, Pem as ContextPem, Store, lock};
+
+pub(super) use remembered::{HubPlace, MemberPlace, Remembered};
 
 /// The file that remembers clusters.
 const REMEMBERED: &str = "setup.json";
+/// Locked while a command changes the directory.
+const LOCK: &str = ".lock";
+/// The files of the authority.
+const AUTHORITY: &str = "ca";
+/// Once one of these is there, the authority was used.
+const AFTER_AUTHORITY: [&str; 3] = ["joining.ca.crt", "hub.crt", REMEMBERED];
 
 /// The directory of a clusterset.
 pub(super) struct Home {
     pub(super) directory: PathBuf,
     pub(super) clusterset: String,
     store: Store,
-}
-
-/// What later commands need.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", default)]
-pub(super) struct Remembered {
-    /// The hub, once its address is known.
-    pub(super) hub: Option<HubPlace>,
-    /// The clusters that joined, by id.
-    pub(super) members: BTreeMap<String, MemberPlace>,
-}
-
-/// Where the hub is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct HubPlace {
-    /// Its addresses, as `https://HOST:PORT`.
-    pub(super) hubs: Vec<String>,
-    /// Where clusters join.
-    pub(super) joins: Vec<String>,
-    /// The operator whose certificate is here.
-    pub(super) operator: String,
-    /// The type of its Service.
-    #[serde(default)]
-    pub(super) service_type: ServiceType,
-    /// The address that the user gave, as `https://HOST:PORT`.
-    #[serde(default)]
-    pub(super) given: Option<String>,
-    /// Where clusters join, as the user gave it.
-    #[serde(default)]
-    pub(super) given_join: Option<String>,
-}
-
-/// A member's cluster.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct MemberPlace {
-    context: String,
-    kubeconfig: Option<PathBuf>,
-    namespace: String,
-}
-
-impl From<&ClusterArgs> for MemberPlace {
-    fn from(args: &ClusterArgs) -> Self {
-        Self {
-            context: args.context.clone(),
-            kubeconfig: args
-                .kubeconfig
-                .clone()
-                .map(|path| std::path::absolute(&path).unwrap_or(path)),
-            namespace: args.namespace.clone(),
-        }
-    }
-}
-
-impl MemberPlace {
-    /// The cluster, as flags name it.
-    pub(super) fn args(&self) -> ClusterArgs {
-        ClusterArgs {
-            context: self.context.clone(),
-            kubeconfig: self.kubeconfig.clone(),
-            namespace: self.namespace.clone(),
-        }
-    }
 }
 
 /// A pair of files of the directory.
@@ -101,13 +46,31 @@ pub(super) enum Pair {
     Missing,
     /// The key is missing.
     WithoutKey,
+    /// The certificate is missing, and something was made with the key.
+    WithoutCertificate,
+}
+
+impl Pair {
+    /// A pair of which this is there; `used` if something was made with its key.
+    fn of(has_certificate: bool, has_key: bool, used: bool) -> Self {
+        match (has_certificate, has_key) {
+            (true, true) => Self::Whole,
+            (true, false) => Self::WithoutKey,
+            (false, true) if used => Self::WithoutCertificate,
+            (false, _) => Self::Missing,
+        }
+    }
 }
 
 impl Home {
     /// The directory of a clusterset, beside this file of contexts or the user's.
     pub(super) fn of(config: Option<PathBuf>, clusterset: &str) -> anyhow::Result<Self> {
         let store = config.map_or_else(Store::of_user, |path| Ok(Store::at(path)))?;
-        let directory = store.path().parent().unwrap_or(Path::new(".")).join(clusterset);
+        // A context holds the paths of keys: they must not depend on the working directory.
+        let path = absolute(store.path());
+        let path = path.with_context(|| format!("cannot find {}", store.path().display()))?;
+        let store = Store::at(path);
+        let directory = store.path().parent().unwrap_or(Path::new("/")).join(clusterset);
         Ok(Self {
             directory,
             clusterset: clusterset.to_owned(),
@@ -143,12 +106,15 @@ impl Home {
 
     /// Looks at `NAME.crt` and `NAME.key`.
     pub(super) fn pair(&self, name: &str) -> anyhow::Result<Pair> {
-        let is_there = |ending: &str| anyhow::Ok(self.text(&format!("{name}.{ending}"))?.is_some());
-        Ok(match (is_there("crt")?, is_there("key")?) {
-            (true, true) => Pair::Whole,
-            (true, false) => Pair::WithoutKey,
-            (false, _) => Pair::Missing,
-        })
+        let has = |name: &str| anyhow::Ok(self.text(name)?.is_some());
+        let (certificate, key) = (has(&format!("{name}.crt"))?, has(&format!("{name}.key"))?);
+        let mut used = false;
+        if name == AUTHORITY {
+            for later in AFTER_AUTHORITY {
+                used |= has(later)?;
+            }
+        }
+        Ok(Pair::of(certificate, key, used))
     }
 
     fn open(&self) -> anyhow::Result<Directory> {
@@ -163,38 +129,72 @@ impl Home {
         Ok(directory)
     }
 
+    /// Opens the directory for changes, one command at a time.
+    fn open_alone(&self) -> anyhow::Result<(Directory, File)> {
+        let directory = self.open()?;
+        Ok((directory, lock(&self.file(LOCK))?))
+    }
+
     /// Makes the authority of the clusterset.
     pub(super) fn make_authority(&self) -> anyhow::Result<()> {
+        let (directory, _lock) = self.open_alone()?;
         ensure!(
-            self.pair("ca")? == Pair::Missing,
-            "there is an authority in {}",
+            self.pair(AUTHORITY)? == Pair::Missing,
+            "there is an authority in {}, or a part of it: run the command again",
             self.directory.display()
         );
+        self.put_aside(&format!("{AUTHORITY}.key"))?;
         let trust_domain = format!("tributary-{:016x}.internal", rand::random::<u64>());
         let clusterset = Clusterset::new(&trust_domain, &self.clusterset)?;
         let days = Validity::days_from_now(Validity::AUTHORITY_DAYS);
         let authority = CertificateAuthority::generate(&clusterset, days)?;
-        self.open()?.write_authority(&authority).map(drop)
+        directory.write_authority(&authority).map(drop)
+    }
+
+    /// Renames a key that an interrupted command left: nothing was made with it, and still it is not overwritten.
+    fn put_aside(&self, name: &str) -> anyhow::Result<()> {
+        let path = self.file(name);
+        let free = (1_u32..)
+            .map(|number| self.file(&format!("{name}.old{number}")))
+            .find(|aside| !aside.exists());
+        match free.map_or(Ok(()), |aside| fs::rename(&path, aside)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("cannot rename {}", path.display()))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn authority(&self) -> anyhow::Result<CertificateAuthority> {
         read_authority(&self.directory, None, None)
     }
 
-    /// Makes the authority with which clusters join.
+    /// Makes the authority with which clusters join, unless it is there by now.
     pub(super) fn make_joining(&self) -> anyhow::Result<()> {
+        let (directory, _lock) = self.open_alone()?;
+        if self.pair("joining.ca")? == Pair::Whole {
+            return Ok(());
+        }
         let joining = self
             .authority()?
             .members_only(Validity::days_from_now(Validity::LEAF_DAYS))?;
-        self.open()?.write_joining(&joining).map(drop)
+        directory.write_joining(&joining).map(drop)
     }
 
-    /// Issues a certificate.
+    /// Issues a certificate, unless it is there by now.
     pub(super) fn issue(&self, subject: &Subject) -> anyhow::Result<()> {
+        let (directory, _lock) = self.open_alone()?;
+        let name = match subject {
+            Subject::Member(id) => id.as_str(),
+            Subject::Hub { name, .. } | Subject::Operator(name) | Subject::Reader(name) => name,
+        };
+        if self.pair(name)? == Pair::Whole {
+            return Ok(());
+        }
         let issued = self
             .authority()?
             .issue(subject, Validity::days_from_now(Validity::LEAF_DAYS))?;
-        self.open()?.write_issued(&issued).map(drop)
+        directory.write_issued(&issued).map(drop)
     }
 
     /// What an operator needs for TLS.
@@ -206,6 +206,15 @@ impl Home {
         })
     }
 
+    /// The clusterset of an operator's certificate.
+    pub(super) fn clusterset_of(&self, operator: &str) -> anyhow::Result<Clusterset> {
+        let name = format!("{operator}.crt");
+        let cannot = || format!("{} is no certificate", self.file(&name).display());
+        let certificates = certificates_in("operator.crt", self.need(&name)?.as_bytes())?;
+        let facts = CertificateFacts::read(certificates.first().with_context(cannot)?);
+        Ok(facts.with_context(cannot)?.identity.clusterset)
+    }
+
     /// What earlier commands remembered.
     pub(super) fn remembered(&self) -> anyhow::Result<Remembered> {
         let Some(text) = self.text(REMEMBERED)? else {
@@ -215,11 +224,11 @@ impl Home {
             .with_context(|| format!("{} cannot be read", self.file(REMEMBERED).display()))
     }
 
-    /// The hub that `init` made.
+    /// The hub that `init` made, once its address is known.
     pub(super) fn hub(&self) -> anyhow::Result<HubPlace> {
         match self.remembered()?.hub {
-            Some(hub) => Ok(hub),
-            None => bail!(
+            Some(hub) if !hub.hubs.is_empty() => Ok(hub),
+            _ => bail!(
                 "clusterset {} has no hub yet: run `{}` first, or copy {} from the machine where it ran",
                 self.clusterset,
                 advice::init(),
@@ -228,20 +237,25 @@ impl Home {
         }
     }
 
+    /// Fails if the hub of the clusterset is not in this cluster (UID of its kube-system) and namespace, but elsewhere.
+    pub(super) fn check_place(&self, cluster: &str, namespace: &str) -> anyhow::Result<()> {
+        let hub = self.remembered()?.hub;
+        match hub.and_then(|hub| hub.is_elsewhere(&self.clusterset, cluster, namespace)) {
+            Some(why) => bail!("nothing was changed: {why}"),
+            None => Ok(()),
+        }
+    }
+
     /// Changes what is remembered; true if that was a change.
     pub(super) fn remember(&self, change: impl FnOnce(&mut Remembered)) -> anyhow::Result<bool> {
+        let (directory, _lock) = self.open_alone()?;
         let before = self.remembered()?;
         let mut after = before.clone();
         change(&mut after);
         if before == after {
             return Ok(false);
         }
-        self.open()?;
-        let path = self.file(REMEMBERED);
-        let cannot = || format!("cannot write {}", path.display());
-        let mut file = tempfile::NamedTempFile::new_in(&self.directory).with_context(cannot)?;
-        io::Write::write_all(&mut file, &serde_json::to_vec_pretty(&after)?).with_context(cannot)?;
-        file.persist(&path).with_context(cannot)?;
+        directory.write_private(REMEMBERED, &serde_json::to_string_pretty(&after)?)?;
         Ok(true)
     }
 
@@ -270,71 +284,40 @@ impl Home {
         self.store.put(self.wanted_context(hub)?)
     }
 
-    /// Takes the hub out of the file of the contexts.
+    /// True if `init` made this context: its key is a file of the directory.
+    fn is_ours(&self, context: &ClientContext) -> bool {
+        let beside = self.store.path().parent().unwrap_or(Path::new("/"));
+        let ContextPem::File(key) = context.key.clone().below(beside) else {
+            return false;
+        };
+        let real = |path: &Path| fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        key.parent().map(real) == Some(real(&self.directory))
+    }
+
+    /// Fails if the user has a context of this name that `init` did not make.
+    pub(super) fn check_context(&self) -> anyhow::Result<()> {
+        let contexts = self.store.read()?;
+        match contexts.get(&self.clusterset) {
+            Some(context) if !self.is_ours(context) => bail!(
+                "nothing was changed: {} has a context {} that init did not make. Rename or remove it, or choose another \
+                 --clusterset",
+                self.store.path().display(),
+                self.clusterset
+            ),
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes the hub out of the file of the contexts; true if it was there. A context that `init` did not make stays.
     pub(super) fn remove_context(&self) -> anyhow::Result<bool> {
-        self.store
-            .change(|contexts| Ok(contexts.remove(&self.clusterset)))
+        self.store.change(|contexts| {
+            let ours = contexts
+                .get(&self.clusterset)
+                .is_some_and(|context| self.is_ours(context));
+            Ok(ours && contexts.remove(&self.clusterset))
+        })
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn home(directory: &Path) -> Home {
-        Home::of(Some(directory.join("config.yaml")), "default").expect("a home")
-    }
-
-    #[test]
-    fn keys_are_made_once_and_a_key_alone_is_made_again() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let home = home(directory.path());
-        assert_eq!(home.pair("ca").expect("looked"), Pair::Missing);
-        fs::create_dir_all(&home.directory).expect("made");
-        fs::write(home.file("ca.key"), "half").expect("written");
-        home.make_authority().expect("made");
-        assert_eq!(home.pair("ca").expect("looked"), Pair::Whole);
-        home.make_authority().expect_err("never twice");
-        home.make_joining().expect("made");
-        home.issue(&Subject::Operator("admin".to_owned()))
-            .expect("issued");
-        home.operator("admin").expect("whole");
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt;
-            for name in ["ca.key", "joining.ca.key", "admin.key"] {
-                let mode = fs::metadata(home.file(name)).expect("there").permissions().mode();
-                assert_eq!(mode & 0o777, 0o600, "{name}");
-            }
-        }
-        fs::remove_file(home.file("ca.key")).expect("removed");
-        assert_eq!(home.pair("ca").expect("looked"), Pair::WithoutKey);
-    }
-
-    #[test]
-    fn a_change_is_remembered_and_the_context_leads_to_the_files() {
-        let directory = tempfile::tempdir().expect("a directory");
-        let home = home(directory.path());
-        home.hub().expect_err("no hub yet");
-        home.make_authority().expect("made");
-        let hub = HubPlace {
-            hubs: vec!["https://192.0.2.1:8443".to_owned()],
-            joins: Vec::new(),
-            operator: "admin".to_owned(),
-            service_type: ServiceType::NodePort,
-            given: None,
-            given_join: None,
-        };
-        assert!(home.remember(|all| all.hub = Some(hub.clone())).expect("written"));
-        assert!(
-            !home
-                .remember(|all| all.hub = Some(hub.clone()))
-                .expect("the same")
-        );
-        assert_eq!(home.hub().expect("remembered"), hub);
-        assert!(!home.has_context(&hub).expect("looked"));
-        home.put_context(&hub).expect("put");
-        assert!(home.has_context(&hub).expect("looked"));
-        assert!(home.remove_context().expect("removed"));
-    }
-}
+mod tests;

@@ -1,6 +1,6 @@
 //! The commands that make a clusterset, add clusters to it, and remove both.
 //!
-//! * `init/`, `join/`: make a hub, and a member. `export.rs`: exports a Service. `leave.rs`, `uninstall.rs`: undo both.
+//! * `init/`, `join/`: make a hub, and a member. `export.rs`: exports a Service. `leave/`, `uninstall/`: undo both.
 //! * `args.rs`, `image.rs`: the flags. `plan.rs`: steps, and waiting. `progress.rs`: one line for each step.
 //! * `cluster.rs`: a cluster, with the rights of a person. `helm.rs`, `values.rs`: the user's Helm, charts, values.
 //! * `hub.rs`: calls to the hub. `home.rs`: keys and what later commands need, on this machine. `dns.rs`: CoreDNS.

@@ -81,14 +81,11 @@ pub(super) enum Definition {
 }
 
 /// The values of the definitions' chart: what somebody else installed is left alone. `None`: all of it is somebody else's.
+/// The others are named too, because Helm keeps the values of earlier runs.
 pub(super) fn definitions(seen: [Definition; 4]) -> Option<Value> {
     let mut values = json!({});
-    for ((_, name), _) in DEFINITIONS
-        .iter()
-        .zip(seen)
-        .filter(|(_, seen)| *seen == Definition::Foreign)
-    {
-        values[name] = json!(false);
+    for ((_, name), seen) in DEFINITIONS.iter().zip(seen) {
+        values[name] = json!(seen != Definition::Foreign);
     }
     seen.iter()
         .any(|seen| *seen != Definition::Foreign)
@@ -126,6 +123,35 @@ pub(super) fn release_needs(release: Option<&Release>, wanted: &Value, given: bo
         ));
     }
     (!contains(&release.values, wanted)).then(|| "its values differ".to_owned())
+}
+
+/// The reason not to update a release with the charts of this client; `None`: it is not newer.
+pub(super) fn newer_than_client(release: &Release) -> Option<String> {
+    let own = env!("CARGO_PKG_VERSION");
+    is_newer(&release.version, own).then(|| {
+        format!(
+            "its version is {}, and this client has {own}. Use a client of that version or newer",
+            release.version
+        )
+    })
+}
+
+/// Compares versions such as `1.2.3` and `1.2.3-rc.1`, which is older than `1.2.3`. One that cannot be read is not newer.
+fn is_newer(version: &str, than: &str) -> bool {
+    let read = |text: &str| {
+        let text = text.trim_start_matches('v');
+        let text = text.split_once('+').map_or(text, |(text, _)| text);
+        let (numbers, candidate) = match text.split_once('-') {
+            Some((numbers, candidate)) => (numbers, Some(candidate)),
+            None => (text, None),
+        };
+        let numbers: Result<Vec<u64>, _> = numbers.split('.').map(str::parse).collect();
+        Some((numbers.ok()?, candidate.is_none()))
+    };
+    match (read(version), read(than)) {
+        (Some(version), Some(than)) => version > than,
+        _ => false,
+    }
 }
 
 /// True if every value of `wanted` is in `present`.
@@ -173,12 +199,37 @@ mod tests {
     }
 
     #[test]
+    fn a_newer_release_is_not_updated_by_an_older_client() {
+        for (version, than, newer) in [
+            ("0.2.0", "0.1.0", true),
+            ("0.10.0", "0.9.9", true),
+            ("1.0.0", "1.0.0-rc.1", true),
+            ("0.1.0", "0.1.0", false),
+            ("0.1.0-rc.1", "0.1.0", false),
+            ("0.1.0+build", "0.1.0", false),
+            ("0.0.9", "0.1.0", false),
+            ("of-mine", "0.1.0", false),
+        ] {
+            assert_eq!(is_newer(version, than), newer, "{version} and {than}");
+        }
+        let mut newer = release("deployed", json!({}));
+        assert_eq!(newer_than_client(&newer), None);
+        newer.version = "9999.0.0".to_owned();
+        assert!(newer_than_client(&newer).is_some_and(|why| why.contains("9999.0.0")));
+    }
+
+    #[test]
     fn definitions_of_others_are_left_alone() {
         use Definition::{Foreign, Missing, Ours};
-        assert_eq!(definitions([Missing, Ours, Missing, Ours]), Some(json!({})));
+        let all = json!({
+            "clusterProperties": true, "clusterProfiles": true, "serviceExports": true, "serviceImports": true,
+        });
+        assert_eq!(definitions([Missing, Ours, Missing, Ours]), Some(all));
         assert_eq!(
             definitions([Foreign, Missing, Ours, Foreign]),
-            Some(json!({"clusterProperties": false, "serviceImports": false}))
+            Some(json!({
+                "clusterProperties": false, "clusterProfiles": true, "serviceExports": true, "serviceImports": false,
+            }))
         );
         assert_eq!(definitions([Foreign; 4]), None);
     }

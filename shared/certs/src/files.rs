@@ -71,6 +71,11 @@ impl Directory {
         )
     }
 
+    /// Writes a text that only its owner may read, as `name`.
+    pub fn write_private(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        self.write(&self.path.join(name), text, Readers::Owner)
+    }
+
     /// Puts the authority's certificate beside what it issued, so that the directory is complete. A file that has it among
     /// others stays as it is: while an authority is replaced the others are trusted, too.
     pub fn ensure_ca(&self, authority: &CertificateAuthority) -> anyhow::Result<PathBuf> {
@@ -111,7 +116,7 @@ impl Directory {
 
     fn write(&self, path: &Path, text: &str, readers: Readers) -> anyhow::Result<()> {
         let write = if self.replace { replace } else { create };
-        let written = write(path, text, readers);
+        let written = write(path, text, readers).and_then(|()| sync_directory(&self.path));
         written.with_context(|| format!("cannot write {}", path.display()))
     }
 }
@@ -172,4 +177,13 @@ fn replace(path: &Path, text: &str, readers: Readers) -> io::Result<()> {
     }
     create(Path::new(&beside), text, readers)?;
     fs::rename(&beside, path)
+}
+
+/// Makes new names in a directory last, should the machine stop now.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    fs::File::open(path)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }

@@ -79,6 +79,16 @@ pub fn leave(cluster: &str) -> String {
     format!("tributary leave {}", quoted(cluster))
 }
 
+/// Takes a cluster out of its clusterset without telling the hub.
+pub fn leave_without_hub(cluster: &str) -> String {
+    format!("tributary leave {} --without-hub", quoted(cluster))
+}
+
+/// Removes the hub from the cluster of a context.
+pub fn uninstall(context: &str) -> String {
+    format!("tributary uninstall --context {}", quoted(context))
+}
+
 /// Exports a Service, and waits until it has arrived.
 pub fn export(context: &str) -> String {
     format!(

@@ -6,4 +6,4 @@ mod entry;
 mod store;
 
 pub use entry::{Context, Contexts, Pem, valid_name};
-pub use store::{Store, bytes, unknown};
+pub use store::{Store, bytes, lock, unknown};

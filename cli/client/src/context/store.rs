@@ -114,7 +114,9 @@ impl Store {
             .filter(|directory| !directory.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         private_directory(directory)?;
-        let _lock = lock(&path)?;
+        let mut beside = path.file_name().unwrap_or_default().to_owned();
+        beside.push(".lock");
+        let _lock = lock(&path.with_file_name(beside))?;
         let mut contexts = self.read()?;
         let result = change(&mut contexts)?;
         let cannot = || format!("cannot write {}", path.display());
@@ -125,6 +127,7 @@ impl Store {
         file.persist(&path)
             .map_err(|error| error.error)
             .with_context(cannot)?;
+        sync_directory(directory).with_context(cannot)?;
         Ok(result)
     }
 }
@@ -170,16 +173,22 @@ fn private_directory(directory: &Path) -> anyhow::Result<()> {
     made.with_context(|| format!("cannot make {}", directory.display()))
 }
 
-/// Waits until no other process changes the file. The lock ends with the returned value.
-fn lock(path: &Path) -> anyhow::Result<File> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".lock");
-    let path = path.with_file_name(name);
+/// Makes the rename of a file last.
+fn sync_directory(directory: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    File::open(directory)?.sync_all()?;
+    #[cfg(not(unix))]
+    let _ = directory;
+    Ok(())
+}
+
+/// Waits until no other process has locked this file, which is made if it is missing. The lock ends with the returned value.
+pub fn lock(path: &Path) -> anyhow::Result<File> {
     let opened = OpenOptions::new()
         .create(true)
         .truncate(false)
         .write(true)
-        .open(&path);
+        .open(path);
     let cannot = || format!("cannot lock {}", path.display());
     let file = opened.with_context(cannot)?;
     file.lock().with_context(cannot)?;

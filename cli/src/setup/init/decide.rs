@@ -8,11 +8,13 @@ use super::super::{
     args::{InitArgs, ServiceType},
     home::{HubPlace, Pair},
     plan::Planned,
-    values::{HUB_JOINING, HUB_TLS},
+    values::{AGENT_TLS, HUB_JOINING, HUB_TLS},
 };
 
 /// The operator unless another name is given.
 const OPERATOR: &str = "admin";
+/// Port of the Service at which clusters join.
+pub(in crate::setup) const JOIN_PORT: u16 = 8444;
 /// Addresses of nodes in a join string, at most.
 const NODES_MAX: usize = 3;
 
@@ -84,6 +86,8 @@ pub(super) struct Seen {
     pub(super) ca: Option<String>,
     /// The joining authority's certificate on this machine.
     pub(super) joining_certificate: Option<String>,
+    /// The hub's certificate on this machine was issued after the one in the hub's Secret.
+    pub(super) hub_is_newer: bool,
     pub(super) namespace: bool,
     /// `ca.crt` of the hub's Secret; `None`: there is no such Secret.
     pub(super) secret_ca: Option<String>,
@@ -111,11 +115,13 @@ pub(super) fn plan(seen: &Seen, namespace: &str, directory: &str) -> Result<Vec<
         }
         if !same(seen.ca.as_ref(), there) {
             return Err(format!(
-                "the hub in this cluster (Secret {namespace}/{HUB_TLS}) is of another authority than the one in {directory}. \
-                 Name another clusterset with --clusterset, or another cluster with --context"
+                "the hub in this cluster (Secret {namespace}/{HUB_TLS}) was made with another authority than \
+                 {directory}/ca.crt. Name another clusterset with --clusterset, another cluster with --context, or another \
+                 namespace with --namespace"
             ));
         }
     }
+    authority_is_lost(seen, directory).map_or(Ok(()), Err)?;
     for (pair, name) in [(seen.authority, "ca.key"), (seen.joining, "joining.ca.key")] {
         if pair == Pair::WithoutKey {
             return Err(format!(
@@ -135,6 +141,7 @@ pub(super) fn plan(seen: &Seen, namespace: &str, directory: &str) -> Result<Vec<
         Some(there) => !same(seen.joining_certificate.as_ref(), there),
         None => true,
     };
+    let hub_differs = missing(seen.hub) || seen.secret_ca.is_none() || seen.hub_is_newer;
     Ok(vec![
         Planned::if_missing(Step::Authority, missing(seen.authority)),
         Planned::if_missing(Step::Joining, missing(seen.joining)),
@@ -142,10 +149,58 @@ pub(super) fn plan(seen: &Seen, namespace: &str, directory: &str) -> Result<Vec<
         Planned::if_missing(Step::OperatorCertificate, missing(seen.operator)),
         Planned::if_missing(Step::Namespace, !seen.namespace),
         Planned::because(Step::Definitions, seen.definitions.clone()),
-        Planned::if_missing(Step::HubSecret, seen.secret_ca.is_none()),
+        Planned::if_missing(Step::HubSecret, hub_differs),
         Planned::if_missing(Step::JoiningSecret, joining_differs),
         Planned::because(Step::Hub, seen.release.clone()),
     ])
+}
+
+/// The reason why no authority may be made although `ca.crt` is missing: there was one.
+fn authority_is_lost(seen: &Seen, directory: &str) -> Option<String> {
+    let there = |pair: Pair| pair != Pair::Missing;
+    match seen.authority {
+        Pair::WithoutCertificate => Some(format!(
+            "{directory}/ca.crt is missing, and its key is there. Put it back: it is ca.crt in the Secret {HUB_TLS} of the \
+             hub, and in {AGENT_TLS} of every member"
+        )),
+        Pair::Missing if there(seen.joining) || there(seen.hub) => Some(format!(
+            "{directory} has certificates, and ca.crt and ca.key of their authority are missing. Put both back from a copy"
+        )),
+        _ => None,
+    }
+}
+
+/// Where a hub will be that others install from files.
+///
+/// # Errors
+///
+/// A flag is missing: there is no Service to ask.
+pub(super) fn printed_place(wish: &Wish, before: Option<&HubPlace>) -> Result<HubPlace, String> {
+    let Some(hub) = &wish.address else {
+        return Err("--print needs --address HOST:PORT: the join strings carry it".to_owned());
+    };
+    let join = match (&wish.join_address, wish.kind) {
+        (Some(join), _) => join.clone(),
+        (None, ServiceType::NodePort) => {
+            return Err(
+                "--print with --service-type NodePort needs --join-address HOST:PORT too: the node port is not known yet"
+                    .to_owned(),
+            );
+        }
+        (None, ServiceType::LoadBalancer | ServiceType::ClusterIp) => HubAddress {
+            port: JOIN_PORT,
+            ..hub.clone()
+        },
+    };
+    Ok(HubPlace {
+        hubs: vec![hub.to_string()],
+        joins: vec![join.to_string()],
+        operator: wish.operator.clone(),
+        service_type: wish.kind,
+        given: wish.address.as_ref().map(ToString::to_string),
+        given_join: wish.join_address.as_ref().map(ToString::to_string),
+        ..before.cloned().unwrap_or_default()
+    })
 }
 
 /// The hub's Service, as far as it says where the hub is.
@@ -258,201 +313,4 @@ pub(super) fn names(namespace: &str, given: Option<&HubAddress>) -> (Vec<String>
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::Parser;
-
-    use super::*;
-    use crate::{
-        command::{Cli, Command},
-        setup,
-    };
-
-    fn nothing() -> Seen {
-        Seen {
-            authority: Pair::Missing,
-            joining: Pair::Missing,
-            hub: Pair::Missing,
-            operator: Pair::Missing,
-            ca: None,
-            joining_certificate: None,
-            namespace: false,
-            secret_ca: None,
-            secret_joining: None,
-            definitions: Some("definitions are missing".to_owned()),
-            release: Some("it is not installed".to_owned()),
-        }
-    }
-
-    fn everything() -> Seen {
-        Seen {
-            authority: Pair::Whole,
-            joining: Pair::Whole,
-            hub: Pair::Whole,
-            operator: Pair::Whole,
-            ca: Some("CA\n".to_owned()),
-            joining_certificate: Some("JOINING\n".to_owned()),
-            namespace: true,
-            secret_ca: Some("CA\n".to_owned()),
-            secret_joining: Some("JOINING\n".to_owned()),
-            definitions: None,
-            release: None,
-        }
-    }
-
-    /// Carries a step out, as the shell would.
-    fn carried_out(seen: &mut Seen, step: Step) {
-        let all = everything();
-        match step {
-            Step::Authority => (seen.authority, seen.ca) = (all.authority, all.ca),
-            Step::Joining => {
-                (seen.joining, seen.joining_certificate) = (all.joining, all.joining_certificate)
-            }
-            Step::HubCertificate => seen.hub = all.hub,
-            Step::OperatorCertificate => seen.operator = all.operator,
-            Step::Namespace => seen.namespace = all.namespace,
-            Step::Definitions => seen.definitions = all.definitions,
-            Step::HubSecret => seen.secret_ca = all.secret_ca,
-            Step::JoiningSecret => seen.secret_joining = all.secret_joining,
-            Step::Hub => seen.release = all.release,
-        }
-    }
-
-    fn todo(seen: &Seen) -> Vec<Step> {
-        let steps = plan(seen, "ns", "dir").expect("a plan").into_iter();
-        steps
-            .filter(|step| step.todo.is_some())
-            .map(|step| step.step)
-            .collect()
-    }
-
-    /// Killed after any number of steps, the next run has exactly those to do that are left.
-    #[test]
-    fn each_half_done_state_continues() {
-        let whole = todo(&nothing());
-        assert_eq!(whole.len(), 9);
-        for stop in 0..=whole.len() {
-            let mut seen = nothing();
-            for step in &whole[..stop] {
-                carried_out(&mut seen, *step);
-            }
-            assert_eq!(todo(&seen), whole[stop..], "after {stop} steps");
-        }
-    }
-
-    #[test]
-    fn an_authority_is_never_replaced() {
-        let refused = |change: fn(&mut Seen)| {
-            let mut seen = everything();
-            change(&mut seen);
-            plan(&seen, "ns", "dir").expect_err("refused")
-        };
-        assert!(refused(|seen| seen.authority = Pair::Missing).contains("Copy that directory"));
-        assert!(refused(|seen| seen.secret_ca = Some("OTHER".to_owned())).contains("another authority"));
-        assert!(refused(|seen| seen.authority = Pair::WithoutKey).contains("ca.key"));
-        assert!(refused(|seen| seen.joining = Pair::Missing).contains("with which clusters join"));
-        assert!(refused(|seen| seen.joining = Pair::WithoutKey).contains("joining.ca.key"));
-        // A successor of the joining authority that was made here goes into the cluster.
-        let mut seen = everything();
-        seen.joining_certificate = Some("NEXT".to_owned());
-        assert_eq!(todo(&seen), [Step::JoiningSecret]);
-    }
-
-    #[test]
-    fn a_second_run_needs_no_flags() {
-        let args = |line: &str| {
-            let typed = Cli::try_parse_from(line.split(' ')).expect("understood");
-            match typed.command {
-                Command::Setup(setup::Command::Init(args)) => args,
-                other => panic!("{other:?}"),
-            }
-        };
-        let first = "tributary init --context hub --service-type ClusterIP --address hub.example.org:443 --operator alice";
-        let first = wish(&args(first), None);
-        let before = HubPlace {
-            hubs: Vec::new(),
-            joins: Vec::new(),
-            operator: first.operator.clone(),
-            service_type: first.kind,
-            given: first.address.as_ref().map(ToString::to_string),
-            given_join: None,
-        };
-        assert_eq!(wish(&args("tributary init --context hub"), Some(&before)), first);
-        let other = wish(
-            &args("tributary init --context hub --service-type NodePort"),
-            Some(&before),
-        );
-        assert_eq!((other.kind, other.address), (ServiceType::NodePort, None));
-        let plain = wish(&args("tributary init --context hub"), None);
-        assert_eq!(
-            (plain.kind, plain.operator.as_str()),
-            (ServiceType::LoadBalancer, "admin")
-        );
-    }
-
-    #[test]
-    fn addresses_come_from_the_service() {
-        let mut service = ServiceSeen {
-            sync: (8443, None),
-            join: (8444, None),
-            ..ServiceSeen::default()
-        };
-        let none = (None, None);
-        let known = |found: Addresses| match found {
-            Addresses::Known { hubs, joins } => {
-                let texts = |all: Vec<HubAddress>| all.iter().map(ToString::to_string).collect::<Vec<_>>();
-                (texts(hubs), texts(joins))
-            }
-            Addresses::Waiting(why) => panic!("{why}"),
-        };
-        let waits = |found: Addresses| matches!(found, Addresses::Waiting(_));
-        assert!(waits(addresses(ServiceType::LoadBalancer, &service, &[], none)));
-        service.hosts = vec!["192.0.2.1".to_owned()];
-        assert_eq!(
-            known(addresses(ServiceType::LoadBalancer, &service, &[], none)),
-            (
-                vec!["https://192.0.2.1:8443".to_owned()],
-                vec!["https://192.0.2.1:8444".to_owned()]
-            )
-        );
-        let given = "https://hub.example.org:443".parse().expect("an address");
-        assert_eq!(
-            known(addresses(
-                ServiceType::ClusterIp,
-                &service,
-                &[],
-                (Some(&given), None)
-            )),
-            (
-                vec!["https://hub.example.org:443".to_owned()],
-                vec!["https://hub.example.org:8444".to_owned()]
-            )
-        );
-        assert!(waits(addresses(ServiceType::ClusterIp, &service, &[], none)));
-    }
-
-    #[test]
-    fn node_ports_are_at_the_nodes_that_are_ready() {
-        let service = ServiceSeen {
-            sync: (8443, Some(30_843)),
-            join: (8444, Some(30_844)),
-            ..ServiceSeen::default()
-        };
-        let node = |ready, last: u8| NodeSeen {
-            ready,
-            external: None,
-            internal: Some(format!("192.0.2.{last}")),
-        };
-        let nodes = [node(false, 1), node(true, 2), node(true, 3)];
-        let found = addresses(ServiceType::NodePort, &service, &nodes, (None, None));
-        let Addresses::Known { hubs, joins } = found else {
-            panic!("{found:?}")
-        };
-        assert_eq!(
-            (hubs.len(), hubs[0].to_string()),
-            (2, "https://192.0.2.2:30843".to_owned())
-        );
-        assert_eq!(joins[1].to_string(), "https://192.0.2.3:30844");
-        let waits = addresses(ServiceType::NodePort, &service, &[node(false, 1)], (None, None));
-        assert!(matches!(waits, Addresses::Waiting(_)));
-    }
-}
+mod tests;

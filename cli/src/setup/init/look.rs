@@ -1,8 +1,11 @@
 //! Looks at this machine and the cluster for `init`.
 
+use std::collections::BTreeMap;
+
 use anyhow::anyhow;
 use k8s_openapi::api::core::v1::{Node, NodeAddress, Service, ServicePort};
 use kube::{Api, api::ListParams};
+use shared::{identity::CertificateFacts, tls::certificates_in};
 
 use super::{
     HUB, Shell, chart_values,
@@ -25,16 +28,15 @@ pub(super) async fn look<'a>(
 ) -> anyhow::Result<(Shell<'a>, Vec<Planned<Step>>)> {
     let values = chart_values(args, &wish);
     let definitions = Definitions::look(&cluster, &helm, &charts).await?;
-    let release = helm.release(&cluster, HUB).await?;
-    let secret = |name: &'static str| cluster.secret(name);
+    let release = charts.release((&cluster, &helm), HUB).await?;
+    let (hub, joining) = (cluster.secret(HUB_TLS).await?, cluster.secret(HUB_JOINING).await?);
+    let of = |texts: &BTreeMap<String, String>, name: &str| texts.get(name).cloned().unwrap_or_default();
+    let certificate = hub.as_ref().map(|texts| of(texts, "tls.crt"));
     let seen = Seen {
+        hub_is_newer: is_newer(home.text("hub.crt")?.as_deref(), certificate.as_deref()),
         namespace: cluster.has_namespace().await?,
-        secret_ca: secret(HUB_TLS)
-            .await?
-            .map(|mut texts| texts.remove("ca.crt").unwrap_or_default()),
-        secret_joining: secret(HUB_JOINING)
-            .await?
-            .map(|mut texts| texts.remove("tls.crt").unwrap_or_default()),
+        secret_ca: hub.as_ref().map(|texts| of(texts, "ca.crt")),
+        secret_joining: joining.as_ref().map(|texts| of(texts, "tls.crt")),
         definitions: definitions.needs(),
         release: release_needs(release.as_ref(), &values, charts.given()),
         ..local(&wish.operator, home)?
@@ -55,6 +57,19 @@ pub(super) async fn look<'a>(
     Ok((shell, planned))
 }
 
+/// True if the certificate here was issued after the one there: an old copy of the directory does not replace a newer one.
+fn is_newer(here: Option<&str>, there: Option<&str>) -> bool {
+    let begins = |pem: &str| {
+        let certificates = certificates_in("hub.crt", pem.as_bytes()).ok()?;
+        let facts = CertificateFacts::read(certificates.first()?).ok()?;
+        Some(facts.not_before)
+    };
+    match (here, there) {
+        (Some(here), Some(there)) => begins(here) > begins(there),
+        _ => false,
+    }
+}
+
 /// What is on this machine, and a cluster that has nothing.
 pub(super) fn local(operator: &str, home: &Home) -> anyhow::Result<Seen> {
     Ok(Seen {
@@ -64,6 +79,7 @@ pub(super) fn local(operator: &str, home: &Home) -> anyhow::Result<Seen> {
         operator: home.pair(operator)?,
         ca: home.text("ca.crt")?,
         joining_certificate: home.text("joining.ca.crt")?,
+        hub_is_newer: false,
         namespace: false,
         secret_ca: None,
         secret_joining: None,
@@ -138,5 +154,47 @@ fn node_seen(node: &Node) -> NodeSeen {
             .any(|one| one.type_ == "Ready" && one.status == "True"),
         external: address("ExternalIP"),
         internal: address("InternalIP"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use certs::{CertificateAuthority, Subject, Validity};
+    use shared::model::{Clusterset, UnixMillis};
+
+    use super::*;
+
+    #[test]
+    fn a_later_certificate_is_newer_and_an_earlier_one_is_not() {
+        let clusterset = Clusterset::new("example.org", "default").expect("valid");
+        let year = Validity::days_from_now(365);
+        let authority = CertificateAuthority::generate(&clusterset, year).expect("made");
+        let issued = |earlier: u64| {
+            let subject = Subject::Hub {
+                name: "hub".to_owned(),
+                dns_names: Vec::new(),
+                ips: Vec::new(),
+            };
+            let validity = Validity {
+                not_before: UnixMillis(year.not_before.0 - earlier),
+                ..year
+            };
+            authority
+                .issue(&subject, validity)
+                .expect("issued")
+                .certificate_pem
+        };
+        let (old, new) = (issued(60_000), issued(0));
+        for (here, there, newer) in [
+            (Some(&new), Some(&old), true),
+            (Some(&old), Some(&new), false),
+            (Some(&new), Some(&new), false),
+            (None, Some(&old), false),
+            (Some(&new), None, false),
+            (Some(&new), Some(&"no certificate".to_owned()), true),
+        ] {
+            let is = is_newer(here.map(String::as_str), there.map(String::as_str));
+            assert_eq!(is, newer, "{here:?} {there:?}");
+        }
     }
 }

@@ -5,12 +5,14 @@
 mod decide;
 mod look;
 
+use std::path::Path;
+
 use anyhow::{anyhow, bail, ensure};
 use certs::Subject;
 use serde_json::{Value, json};
 use shared::{model::advice, tls::HubAddress};
 
-use self::decide::{Addresses, Step, Wish, addresses, names, plan, wish};
+use self::decide::{Addresses, Step, Wish, addresses, names, plan, printed_place, wish};
 use super::{
     args::{InitArgs, ServiceType},
     cluster::{Cluster, Right},
@@ -22,6 +24,8 @@ use super::{
     progress::Progress,
     values::{self, HUB_JOINING, HUB_TLS, Release},
 };
+
+pub(super) use decide::JOIN_PORT;
 
 /// The release, the StatefulSet and the Service of the hub.
 pub(super) const HUB: &str = "tributary-hub";
@@ -49,19 +53,29 @@ pub(super) async fn run(args: &InitArgs, home: &Home, progress: &mut Progress) -
     if let Some(directory) = &args.print {
         return print(args, &wish, home, directory);
     }
+    home.check_context()?;
     let helm = Helm::find(&args.charts.helm).await?;
     let charts = Charts::of(&args.charts)?;
     let cluster = Cluster::connect(&args.cluster).await?;
+    let here = cluster.fingerprint().await?;
+    home.check_place(&here, cluster.namespace())?;
     cluster.require(&needed(cluster.namespace())).await?;
     let (shell, planned) = look::look((args, wish), home, (cluster, helm, charts)).await?;
     for Planned { step, todo } in planned {
         match todo {
             None => progress.kept(name(step), &shell.text(step)),
-            Some(reason) => shell.carry_out(step, &reason, progress).await?,
+            Some(reason) => {
+                // From here on a hub of this clusterset in another place would be a second one.
+                if !is_local(step) {
+                    shell.remember_place(&here)?;
+                }
+                shell.carry_out(step, &reason, progress).await?;
+            }
         }
     }
+    shell.remember_place(&here)?;
     let hub = shell.address(progress).await?;
-    shell.serving(&hub, progress).await?;
+    let hub = shell.serving(hub, progress).await?;
     if home.has_context(&hub)? {
         progress.kept(
             "context",
@@ -167,6 +181,22 @@ impl Shell<'_> {
         self.cluster.put_secret(HUB_TLS, &texts).await
     }
 
+    /// Remembers the cluster (UID of its kube-system) and the namespace of the hub.
+    fn remember_place(&self, here: &str) -> anyhow::Result<()> {
+        let args = &self.cluster.args;
+        let remembered = self.home.remember(|all| {
+            let hub = all.hub.get_or_insert_default();
+            if hub.hubs.is_empty() {
+                hub.operator.clone_from(&self.wish.operator);
+                hub.service_type = self.wish.kind;
+            }
+            hub.cluster = Some(here.to_owned());
+            hub.context = Some(args.context.clone());
+            hub.namespace = Some(args.namespace.clone());
+        });
+        remembered.map(drop)
+    }
+
     /// Waits until the address of the hub is known, and remembers it.
     async fn address(&self, progress: &mut Progress) -> anyhow::Result<HubPlace> {
         let given = (self.wish.address.as_ref(), self.wish.join_address.as_ref());
@@ -180,6 +210,7 @@ impl Shell<'_> {
         })
         .await?;
         let texts = |all: &[HubAddress]| all.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let before = self.home.remembered()?.hub.unwrap_or_default();
         let hub = HubPlace {
             hubs: texts(&hubs),
             joins: texts(&joins),
@@ -187,6 +218,7 @@ impl Shell<'_> {
             service_type: kind,
             given: given.0.map(ToString::to_string),
             given_join: given.1.map(ToString::to_string),
+            ..before
         };
         let text = format!(
             "the hub's address: {}; clusters join at {}",
@@ -201,10 +233,10 @@ impl Shell<'_> {
         Ok(hub)
     }
 
-    /// Waits until the hub answers its operator.
-    async fn serving(&self, hub: &HubPlace, progress: &mut Progress) -> anyhow::Result<()> {
+    /// Waits until the hub answers its operator, and remembers that.
+    async fn serving(&self, hub: HubPlace, progress: &mut Progress) -> anyhow::Result<HubPlace> {
         until(progress, self.args.common.timeout, async || {
-            let answer = match Operator::connect(self.home, hub).await {
+            let answer = match Operator::connect(self.home, &hub).await {
                 Ok(operator) => operator.members().await.map(drop),
                 Err(error) => Err(error),
             };
@@ -218,7 +250,9 @@ impl Shell<'_> {
         })
         .await?;
         progress.kept("serving", "the hub answers");
-        Ok(())
+        let hub = HubPlace { served: true, ..hub };
+        self.home.remember(|all| all.hub = Some(hub.clone()))?;
+        Ok(hub)
     }
 
     fn result(&self, hub: &HubPlace, progress: &Progress) -> String {
@@ -269,19 +303,26 @@ fn chart_values(args: &InitArgs, wish: &Wish) -> Value {
     values::hub(&args.clusterset, wish.kind, given, &args.charts)
 }
 
-/// Writes what would be applied, and makes the keys on this machine that it needs.
-fn print(args: &InitArgs, wish: &Wish, home: &Home, directory: &std::path::Path) -> anyhow::Result<String> {
+/// True for a step on this machine.
+fn is_local(step: Step) -> bool {
+    matches!(
+        step,
+        Step::Authority | Step::Joining | Step::HubCertificate | Step::OperatorCertificate
+    )
+}
+
+/// Writes what would be applied, makes the keys on this machine that it needs, and remembers where the hub will be.
+fn print(args: &InitArgs, wish: &Wish, home: &Home, directory: &Path) -> anyhow::Result<String> {
+    let before = home.remembered()?.hub;
+    let place = printed_place(wish, before.as_ref()).map_err(|why| anyhow!(why))?;
+    home.check_context()?;
     let planned = plan(
         &look::local(&wish.operator, home)?,
         &args.cluster.namespace,
         &home.directory.display().to_string(),
     );
     for Planned { step, todo } in planned.map_err(|why| anyhow!(why))? {
-        let is_local = matches!(
-            step,
-            Step::Authority | Step::Joining | Step::HubCertificate | Step::OperatorCertificate
-        );
-        if is_local && todo.is_some() {
+        if is_local(step) && todo.is_some() {
             make_local(step, (&args.cluster.namespace, wish), home)?;
         }
     }
@@ -298,10 +339,12 @@ fn print(args: &InitArgs, wish: &Wish, home: &Home, directory: &std::path::Path)
             vec![("tls.crt", &*joining), ("tls.key", &*joining_key)],
         ),
     ];
-    gitops::write(
-        directory,
-        &args.cluster.namespace,
-        &secrets,
-        ("hub", &chart_values(args, wish)),
-    )
+    let values = chart_values(args, wish);
+    let written = gitops::write(directory, &args.cluster.namespace, &secrets, ("hub", &values))?;
+    home.remember(|all| all.hub = Some(place.clone()))?;
+    home.put_context(&place)?;
+    Ok(written)
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,8 +1,8 @@
 //! The steps of `join`, from what was seen. Pure.
 
-use shared::model::{TokenHash, advice};
+use shared::model::{ClusterId, TokenHash, TokenScope, advice};
 
-use super::super::plan::Planned;
+use super::super::{plan::Planned, values::AGENT_TLS};
 
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +54,25 @@ pub(super) struct Token {
     pub(super) used_by: Vec<String>,
 }
 
+/// The certificate in the agent's Secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Certificate {
+    /// The cluster that it names.
+    pub(super) cluster: String,
+    /// It is of the clusterset of this machine.
+    pub(super) of_clusterset: bool,
+    /// It has expired.
+    pub(super) over: bool,
+}
+
+/// The join string in the cluster's Secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Invitation {
+    pub(super) token: TokenHash,
+    /// It leads to the hub's addresses as they are now.
+    pub(super) leads_to_hub: bool,
+}
+
 /// What is in the cluster, at the hub and on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
@@ -67,10 +86,8 @@ pub(super) struct Seen {
     pub(super) namespace: bool,
     /// The reason to install definitions.
     pub(super) definitions: Option<String>,
-    /// The token in the cluster's Secret.
-    pub(super) token: Option<TokenHash>,
-    /// The cluster whose certificate the agent has.
-    pub(super) certificate: Option<String>,
+    pub(super) invitation: Option<Invitation>,
+    pub(super) certificate: Option<Certificate>,
     /// The reason to call Helm for the agent.
     pub(super) release: Option<String>,
     /// CoreDNS is to be changed.
@@ -97,7 +114,8 @@ pub(super) fn plan(seen: &Seen, id: &str) -> Result<Vec<Planned<Step>>, String> 
 fn refused(seen: &Seen, id: &str) -> Option<String> {
     let live = |member: &&Member| member.standing == Standing::Member;
     let here = |member: &&Member| member.fingerprint == seen.fingerprint;
-    if let Some(other) = seen.certificate.as_deref().filter(|other| *other != id) {
+    let held = seen.certificate.as_ref().map(|held| held.cluster.as_str());
+    if let Some(other) = held.filter(|other| *other != id) {
         return Some(format!(
             "the agent in this cluster has the certificate of {other}, not of {id}. Is --context right? For another id run \
              `{}` first",
@@ -130,10 +148,38 @@ fn refused(seen: &Seen, id: &str) -> Option<String> {
         }
         _ => {}
     }
+    if let Some(why) = certificate_refused(seen, id, known) {
+        return Some(why);
+    }
     let stated = seen.stated.as_deref().filter(|stated| *stated != id)?;
     Some(format!(
         "this cluster states the id {stated} of itself (ClusterProperty cluster.clusterset.k8s.io): join it as {stated}, or \
          delete that object if it is left from before"
+    ))
+}
+
+/// The reason why the agent's certificate serves no more: as long as it is there the agent reads no join string.
+fn certificate_refused(seen: &Seen, id: &str, known: Option<&Member>) -> Option<String> {
+    let held = seen.certificate.as_ref()?;
+    let standing = known.map(|member| member.standing);
+    let why = if !held.of_clusterset {
+        format!("the agent's certificate in Secret {AGENT_TLS} is of another clusterset")
+    } else if standing == Some(Standing::Ended) {
+        format!("{id} is no member any more, and its old key is still in Secret {AGENT_TLS}")
+    } else if held.over {
+        format!("the agent's certificate in Secret {AGENT_TLS} has expired")
+    } else {
+        return None;
+    };
+    let leave = advice::leave_without_hub(id);
+    // The hub refuses another key for an id as long as it has the member.
+    let forget = ClusterId::new(id)
+        .ok()
+        .filter(|_| standing == Some(Standing::Member))
+        .map(|id| format!("`{}` and ", advice::member_forget(&id)));
+    Some(format!(
+        "{why}. Run {}`{leave}`, then join again",
+        forget.unwrap_or_default()
     ))
 }
 
@@ -142,12 +188,23 @@ fn token_needed(seen: &Seen, id: &str) -> Option<String> {
     if seen.certificate.is_some() {
         return None;
     }
-    let Some(hash) = &seen.token else {
+    let Some(invitation) = &seen.invitation else {
         return Some("there is no join string".to_owned());
     };
+    if !invitation.leads_to_hub {
+        return Some("the hub's address has changed since the join string was made".to_owned());
+    }
+    let hash = &invitation.token;
     let Some(token) = seen.tokens.iter().find(|token| token.id == hash.id()) else {
         return Some("the hub does not know the token of the join string any more".to_owned());
     };
+    let covers = |id: &ClusterId| {
+        let scope = token.cluster_ids.parse::<TokenScope>();
+        scope.is_ok_and(|scope| scope.covers(id))
+    };
+    if !ClusterId::new(id).is_ok_and(|id| covers(&id)) {
+        return Some(format!("the join string is for {}", token.cluster_ids));
+    }
     // Who used it may ask again with the same key.
     if token.used_by.iter().any(|cluster| cluster == id) {
         return None;
@@ -161,7 +218,11 @@ fn token_needed(seen: &Seen, id: &str) -> Option<String> {
 
 /// Tokens that an interrupted run made for this id and nobody can have: they are to be revoked.
 pub(super) fn left_behind<'a>(seen: &'a Seen, id: &str, operator: &str) -> Vec<&'a str> {
-    let kept = seen.token.as_ref().map(TokenHash::id);
+    let kept = seen
+        .invitation
+        .as_ref()
+        .filter(|invitation| invitation.leads_to_hub)
+        .map(|invitation| invitation.token.id());
     let is_left = |token: &&Token| {
         token.cluster_ids == id
             && token.operator == operator
@@ -177,147 +238,4 @@ pub(super) fn left_behind<'a>(seen: &'a Seen, id: &str, operator: &str) -> Vec<&
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const HASH: TokenHash = TokenHash([7; 32]);
-
-    fn token(used_by: &[&str]) -> Token {
-        Token {
-            id: HASH.id(),
-            cluster_ids: "east".to_owned(),
-            operator: "admin".to_owned(),
-            over: false,
-            uses: 1,
-            used_by: used_by.iter().map(ToString::to_string).collect(),
-        }
-    }
-
-    fn nothing() -> Seen {
-        Seen {
-            fingerprint: "uid".to_owned(),
-            stated: None,
-            members: Vec::new(),
-            tokens: Vec::new(),
-            remembered: false,
-            namespace: false,
-            definitions: Some("definitions are missing".to_owned()),
-            token: None,
-            certificate: None,
-            release: Some("it is not installed".to_owned()),
-            dns: true,
-        }
-    }
-
-    fn carried_out(seen: &mut Seen, step: Step) {
-        match step {
-            Step::Remember => seen.remembered = true,
-            Step::Namespace => seen.namespace = true,
-            Step::Definitions => seen.definitions = None,
-            Step::Token => (seen.token, seen.tokens) = (Some(HASH), vec![token(&[])]),
-            Step::Agent => seen.release = None,
-            Step::Dns => seen.dns = false,
-        }
-    }
-
-    fn todo(seen: &Seen) -> Vec<Step> {
-        let steps = plan(seen, "east").expect("a plan").into_iter();
-        steps
-            .filter(|step| step.todo.is_some())
-            .map(|step| step.step)
-            .collect()
-    }
-
-    /// Killed after any number of steps, the next run has exactly those to do that are left.
-    #[test]
-    fn each_half_done_state_continues() {
-        let whole = todo(&nothing());
-        assert_eq!(whole.len(), 6);
-        for stop in 0..=whole.len() {
-            let mut seen = nothing();
-            for step in &whole[..stop] {
-                carried_out(&mut seen, *step);
-            }
-            assert_eq!(todo(&seen), whole[stop..], "after {stop} steps");
-            // The agent may join between two runs.
-            if stop >= 5 {
-                seen.certificate = Some("east".to_owned());
-                seen.stated = Some("east".to_owned());
-                seen.members = vec![Member {
-                    id: "east".to_owned(),
-                    fingerprint: "uid".to_owned(),
-                    standing: Standing::Member,
-                }];
-                assert_eq!(todo(&seen), whole[stop..]);
-            }
-        }
-    }
-
-    #[test]
-    fn a_token_is_made_only_if_the_one_that_is_there_will_not_do() {
-        let makes = |change: fn(&mut Seen)| {
-            let mut seen = nothing();
-            (seen.token, seen.tokens) = (Some(HASH), vec![token(&[])]);
-            change(&mut seen);
-            token_needed(&seen, "east").is_some()
-        };
-        assert!(!makes(|_| ()));
-        assert!(makes(|seen| seen.tokens[0].over = true), "it expired");
-        assert!(makes(|seen| seen.tokens.clear()), "the hub forgot it");
-        assert!(
-            makes(|seen| seen.tokens = vec![token(&["west"])]),
-            "another cluster has used it"
-        );
-        assert!(
-            !makes(|seen| seen.tokens = vec![token(&["east"])]),
-            "the agent was interrupted"
-        );
-        assert!(!makes(
-            |seen| (seen.token, seen.certificate) = (None, Some("east".to_owned()))
-        ));
-    }
-
-    #[test]
-    fn a_token_that_reached_no_cluster_is_revoked() {
-        let mut seen = nothing();
-        seen.tokens = vec![token(&[])];
-        assert_eq!(left_behind(&seen, "east", "admin"), [HASH.id()]);
-        assert!(left_behind(&seen, "west", "admin").is_empty());
-        assert!(left_behind(&seen, "east", "bob").is_empty());
-        seen.token = Some(HASH);
-        assert!(
-            left_behind(&seen, "east", "admin").is_empty(),
-            "the cluster has it"
-        );
-    }
-
-    #[test]
-    fn the_wrong_cluster_or_id_is_refused() {
-        let member = |id: &str, fingerprint: &str, standing| Member {
-            id: id.to_owned(),
-            fingerprint: fingerprint.to_owned(),
-            standing,
-        };
-        let refused = |change: &dyn Fn(&mut Seen)| {
-            let mut seen = nothing();
-            change(&mut seen);
-            plan(&seen, "east").expect_err("refused")
-        };
-        let taken = refused(&|seen| seen.members = vec![member("east", "other", Standing::Member)]);
-        assert!(taken.contains("is taken"), "{taken}");
-        let second = refused(&|seen| seen.members = vec![member("west", "uid", Standing::Member)]);
-        assert!(second.contains("is the member west already"), "{second}");
-        let evicted = refused(&|seen| seen.members = vec![member("east", "uid", Standing::Evicted)]);
-        assert!(evicted.contains("was evicted"), "{evicted}");
-        let stated = refused(&|seen| seen.stated = Some("west".to_owned()));
-        assert!(stated.contains("states the id west"), "{stated}");
-        let certificate = refused(&|seen| seen.certificate = Some("west".to_owned()));
-        assert!(certificate.contains("the certificate of west"), "{certificate}");
-        let mut seen = nothing();
-        seen.members = vec![
-            member("east", "other", Standing::Ended),
-            member("west", "uid", Standing::Ended),
-        ];
-        plan(&seen, "east").expect("both have left");
-    }
-}
+mod tests;

@@ -20,6 +20,7 @@ use super::{
     helm::{Charts, Definitions, Helm},
     home::{Home, HubPlace, MemberPlace},
     hub::Operator,
+    init::JOIN_PORT,
     plan::{Look, Planned, until},
     progress::Progress,
     values::{self, AGENT_JOIN, Release},
@@ -29,8 +30,6 @@ pub(super) use look::stated_id;
 
 /// The release and the Deployment of the agent.
 pub(super) const AGENT: &str = "tributary-agent";
-/// Port at which clusters join, unless the hub's address has another.
-const JOIN_PORT: u16 = 8444;
 
 /// All that looking needs.
 struct Tools<'a> {
@@ -273,3 +272,6 @@ fn print(args: &JoinArgs, hub: &HubPlace, directory: &Path) -> anyhow::Result<St
     let values = chart_values(args, hub)?;
     gitops::write(directory, &args.cluster.namespace, &secrets, ("agent", &values))
 }
+
+#[cfg(test)]
+mod tests;

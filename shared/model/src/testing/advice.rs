@@ -18,6 +18,8 @@ pub fn advised() -> Vec<String> {
         advice::init(),
         advice::join(),
         advice::leave("east"),
+        advice::leave_without_hub("east"),
+        advice::uninstall("hub"),
         advice::export("east"),
         advice::explain(&service),
         advice::confirm_member_stay(&east, &advice::context_flag("prod")),

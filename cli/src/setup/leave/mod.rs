@@ -1,18 +1,24 @@
 //! `tributary leave`: a cluster stops being a member, and what `join` made goes.
+//!
+//! * `decide.rs`: the cluster, and the hub's part, pure. Here: looks, and carries the steps out.
 
-use std::time::Duration;
+mod decide;
+
+use std::{collections::BTreeMap, time::Duration};
 
 use agent::leave::{args::LeaveArgs as AgentLeaveArgs, leave};
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow};
 use serde_json::json;
 use shared::tls::HubAddress;
 
+use self::decide::{CONTEXT_VARIABLE, Given, Seen, Telling, chosen, decide, keeps_definitions, result};
 use super::{
     args::{ClusterArgs, LeaveArgs},
-    cluster::{Cluster, Right},
+    cluster::{Cluster, Deletion, Right},
     dns,
     helm::{DEFINITIONS_RELEASE, Helm},
     home::Home,
+    hub::Operator,
     init::HUB,
     join::{AGENT, stated_id},
     plan::{Look, until},
@@ -20,28 +26,36 @@ use super::{
     values::{AGENT_JOIN, AGENT_TLS},
 };
 
+pub(super) use decide::is_over;
+
 /// How long the Lease of an agent that was just uninstalled is waited for, in seconds.
 const LEASE_WAIT: u64 = 60;
 
 /// By which an API server names what refused a request.
 const POLICY: &str = "ValidatingAdmissionPolicy";
 
+/// The keys of the Secret with the agent's certificate.
+const CERTIFICATE: [&str; 3] = ["tls.crt", "tls.key", "ca.crt"];
+
 /// Runs the command and returns what to print.
 pub(super) async fn run(args: &LeaveArgs, home: &Home, progress: &mut Progress) -> anyhow::Result<String> {
     let id = args.id.as_str();
     let helm = Helm::find(&args.helm).await?;
     let cluster = Cluster::connect(&place(args, home)?).await?;
-    if let Some(stated) = stated_id(&cluster).await?.filter(|stated| stated != id) {
-        bail!(
-            "nothing was changed: the cluster of context {} is {stated}, not {id}",
-            cluster.args.context
-        );
-    }
     cluster.require(&needed(cluster.namespace())).await?;
+    let certificate = cluster.secret(AGENT_TLS).await?.unwrap_or_default();
+    let seen = look(args, home, &cluster, &certificate).await?;
+    let telling = decide(&seen).map_err(|why| anyhow!("nothing was changed: {why}"))?;
     let hosts_hub = helm.release(&cluster, HUB).await?.is_some();
     uninstall(&helm, &cluster, AGENT, progress).await?;
-    let said = tell_and_clean(args, home, &cluster, progress).await?;
-    progress.done("left", &said)?;
+    tell_and_clean((args, telling), home, (&cluster, &certificate), progress)
+        .await
+        .with_context(|| {
+            format!(
+                "the agent is uninstalled, and {id} has not left yet. Run the same command again to continue"
+            )
+        })?;
+    progress.done("left", &telling.text(id))?;
     gone(
         progress,
         "dns",
@@ -53,15 +67,11 @@ pub(super) async fn run(args: &LeaveArgs, home: &Home, progress: &mut Progress) 
         gone(progress, "secret", &text, cluster.delete_secret(name).await?)?;
     }
     if !hosts_hub {
-        uninstall(&helm, &cluster, DEFINITIONS_RELEASE, progress).await?;
+        uninstall_definitions(&helm, &cluster, progress).await?;
         remove_namespace(&cluster, args.common.timeout, progress).await?;
     }
     home.remember(|all| drop(all.members.remove(id)))?;
-    let text = format!(
-        "{id} is no member of the clusterset {} any more. The definitions stay in the cluster: with them go all \
-         ServiceExports.",
-        home.clusterset
-    );
+    let text = result(&args.id, &home.clusterset, telling);
     Ok(progress.result(
         args.common.output,
         json!({"clusterset": home.clusterset, "left": id}),
@@ -71,62 +81,84 @@ pub(super) async fn run(args: &LeaveArgs, home: &Home, progress: &mut Progress) 
 
 /// The cluster: by flags, or as it joined.
 fn place(args: &LeaveArgs, home: &Home) -> anyhow::Result<ClusterArgs> {
-    let remembered = home
-        .remembered()?
-        .members
-        .remove(args.id.as_str())
-        .map(|place| place.args());
-    match (&args.context, remembered) {
-        (Some(context), remembered) => Ok(ClusterArgs {
-            context: context.clone(),
-            kubeconfig: args.kubeconfig.clone(),
-            namespace: remembered.map_or_else(|| "tributary-system".to_owned(), |place| place.namespace),
-        }),
-        (None, Some(place)) => Ok(ClusterArgs {
-            kubeconfig: args.kubeconfig.clone().or(place.kubeconfig.clone()),
-            ..place
-        }),
-        (None, None) => bail!(
-            "{} did not join from this machine: name its cluster with --context",
-            args.id
-        ),
-    }
+    let remembered = home.remembered()?.members.remove(args.id.as_str());
+    let variable = std::env::var(CONTEXT_VARIABLE).ok();
+    let given = Given {
+        context: args.context.as_deref(),
+        variable: variable.as_deref(),
+        kubeconfig: args.kubeconfig.as_deref(),
+        namespace: args.namespace.as_deref(),
+    };
+    chosen(args.id.as_str(), &given, remembered.map(|place| place.args())).map_err(|why| anyhow!(why))
 }
 
-fn needed(namespace: &str) -> [Right<'_>; 5] {
-    [
+fn needed(namespace: &str) -> Vec<Right<'_>> {
+    let mut needed = vec![
         Right("apps", "deployments", "delete", Some(namespace)),
         Right("", "secrets", "delete", Some(namespace)),
-        Right("rbac.authorization.k8s.io", "clusterroles", "delete", None),
         Right("multicluster.x-k8s.io", "serviceimports", "delete", None),
         Right("discovery.k8s.io", "endpointslices", "delete", None),
-    ]
+    ];
+    needed.extend(dns::NEEDED_TO_REMOVE);
+    needed
+}
+
+/// Looks at the cluster and the hub. Nothing is changed.
+async fn look<'a>(
+    args: &'a LeaveArgs,
+    home: &Home,
+    cluster: &'a Cluster,
+    certificate: &BTreeMap<String, String>,
+) -> anyhow::Result<Seen<'a>> {
+    let members = async {
+        let hub = home.hub()?;
+        Operator::connect(home, &hub).await?.members().await
+    };
+    let members = if args.without_hub {
+        None
+    } else {
+        Some(members.await.context(
+            "nothing was changed: the hub cannot be asked. Try again later, or leave with --without-hub if it is gone for \
+             good",
+        )?)
+    };
+    Ok(Seen {
+        id: &args.id,
+        context: &cluster.args.context,
+        namespace: cluster.namespace(),
+        fingerprint: cluster.fingerprint().await?,
+        stated: stated_id(cluster).await?,
+        certificate: CERTIFICATE.iter().all(|name| certificate.contains_key(*name)),
+        members,
+    })
 }
 
 /// Tells the hub with the agent's certificate, and removes what the agent wrote.
 async fn tell_and_clean(
-    args: &LeaveArgs,
+    (args, telling): (&LeaveArgs, Telling),
     home: &Home,
-    cluster: &Cluster,
+    (cluster, certificate): (&Cluster, &BTreeMap<String, String>),
     progress: &Progress,
-) -> anyhow::Result<String> {
+) -> anyhow::Result<()> {
     let directory = tempfile::tempdir().context("cannot make a directory for the agent's certificate")?;
-    let texts = cluster.secret(AGENT_TLS).await?.unwrap_or_default();
     let file = |name: &str| directory.path().join(name);
-    let mut has_certificate = true;
-    for name in ["tls.crt", "tls.key", "ca.crt"] {
-        match texts.get(name) {
-            // The directory can be read by its user only.
-            Some(text) => std::fs::write(file(name), text).context("cannot write the agent's certificate")?,
-            None => has_certificate = false,
+    let tells = telling == Telling::Hub;
+    let hubs = if tells {
+        // The directory can be read by its user only.
+        for (name, text) in certificate
+            .iter()
+            .filter(|(name, _)| CERTIFICATE.contains(&name.as_str()))
+        {
+            std::fs::write(file(name), text).context("cannot write the agent's certificate")?;
         }
-    }
-    let without_hub = args.without_hub || !has_certificate;
-    let hubs: Vec<String> = if without_hub { Vec::new() } else { home.hub()?.hubs };
+        home.hub()?.hubs
+    } else {
+        Vec::new()
+    };
     let hubs: Result<Vec<HubAddress>, _> = hubs.iter().map(|text| text.parse()).collect();
     let wish = AgentLeaveArgs {
         hubs: hubs?,
-        without_hub,
+        without_hub: !tells,
         tls_cert: Some(file("tls.crt")),
         tls_key: Some(file("tls.key")),
         tls_ca: Some(file("ca.crt")),
@@ -147,12 +179,24 @@ async fn tell_and_clean(
             Err(error) => Err(error),
         }
     })
-    .await?;
-    Ok(if without_hub {
-        "what the agent wrote is gone; the hub was not told".to_owned()
-    } else {
-        "the hub knows, and what the agent wrote is gone".to_owned()
-    })
+    .await
+}
+
+/// Uninstalls the release of the definitions, if they stay.
+pub(super) async fn uninstall_definitions(
+    helm: &Helm,
+    cluster: &Cluster,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    let release = helm.release(cluster, DEFINITIONS_RELEASE).await?;
+    if release.as_ref().is_none_or(keeps_definitions) {
+        return uninstall(helm, cluster, DEFINITIONS_RELEASE, progress).await;
+    }
+    let text = format!(
+        "the Helm release {DEFINITIONS_RELEASE} stays: with its value keep=false all ServiceExports would go with it"
+    );
+    progress.kept(DEFINITIONS_RELEASE, &text);
+    Ok(())
 }
 
 /// Deletes the namespace, if this client made it, and waits until it is gone.
@@ -162,7 +206,12 @@ pub(super) async fn remove_namespace(
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     let text = format!("the namespace {}", cluster.namespace());
-    let went = cluster.delete_namespace().await?;
+    let deletion = cluster.delete_namespace().await?;
+    if let Deletion::Has(left) = &deletion {
+        progress.kept("namespace", &format!("{text} stays: it has {left}"));
+        return Ok(());
+    }
+    let went = deletion == Deletion::Done;
     if went {
         until(progress, timeout, async || {
             Ok(if cluster.has_namespace().await? {
