@@ -1,3 +1,5 @@
+//! Keys, contexts and what is remembered, on a disk.
+
 use shared::model::ClusterId;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! `init --print`: its files, their modes, and what it never replaces.
+
 use std::fs;
 
 use clap::Parser;

@@ -1,3 +1,5 @@
+//! `join --print`: its files, and what it never replaces.
+
 use std::fs;
 
 use clap::Parser;

@@ -13,7 +13,12 @@ use tributary_e2e::clusterset::{Backend, LocalClusterset, questions, questions::
 use super::{Page, Player, recorded};
 
 /// Commands that these clusters have nothing for, or that another line of the page types whole.
-const LEFT_OUT: [(&str, &str); 5] = [
+const LEFT_OUT: [(&str, &str); 7] = [
+    (
+        "tributary join",
+        "nothing was installed by the client: `real::setup` plays it",
+    ),
+    ("tributary leave ID", "the same"),
     (
         "helm uninstall tributary-agent --namespace tributary-system",
         "nothing was installed by Helm: `cargo nodes uninstall` plays it",

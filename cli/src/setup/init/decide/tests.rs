@@ -1,3 +1,5 @@
+//! The steps of `init` from every half-done state.
+
 use clap::Parser;
 
 use super::*;
@@ -80,7 +82,7 @@ fn each_half_done_state_continues() {
 
 #[test]
 fn an_authority_is_never_replaced() {
-    let refused = |change: Change| {
+    let refused = |change: fn(&mut Seen)| {
         let mut seen = everything();
         change(&mut seen);
         plan(&seen, "ns", "dir").expect_err("refused")

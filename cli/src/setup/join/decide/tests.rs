@@ -1,3 +1,5 @@
+//! The steps of `join` from every half-done state.
+
 use super::*;
 
 const HASH: TokenHash = TokenHash([7; 32]);
