@@ -80,7 +80,7 @@ fn derived_content_is_the_same_under_any_interleaving_and_histories_cover_what_m
     });
     result.unwrap();
     assert_eq!(few.get(), 0, "every case has at least three clusters");
-    // One case in so many at least; each happens about twice as often as that, so that chance fails nothing.
+    // One case in so many at least: five standard deviations or more below what is measured.
     for (what, cell, one_in) in [
         ("a conflict", &conflicts, 2),
         ("equal timestamps", &equal_timestamps, 4),
@@ -159,9 +159,13 @@ fn each_event_leaves_a_legal_state_that_its_snapshot_restores() {
         Ok(())
     });
     result.unwrap();
-    for (what, cell) in [("a hold", &held), ("endpoints that are left out", &left_out)] {
+    // Of 128 cases 61 and 43 have one on average: each bound is five standard deviations below.
+    for (what, cell, one_in) in [
+        ("a hold", &held, 4),
+        ("endpoints that are left out", &left_out, 8),
+    ] {
         assert!(
-            cell.get() * 4 >= CASES,
+            cell.get() * one_in >= CASES,
             "{what}: in {} of {CASES} cases",
             cell.get()
         );
