@@ -13,9 +13,10 @@ mod left;
 mod runtime;
 mod table;
 
-use crate::cost::Counter;
-use crate::real::{self, Counts, Error, Fleet, Unavailable, shared::Lease};
-use crate::rights::denied::{Asked, Watched};
+pub use cluster::clusterset::shop::{LABEL_STORY, RUNNING, unique_name};
+use cluster::cost::Counter;
+use cluster::real::{self, Counts, Error, Fleet, Unavailable, shared::Lease};
+use cluster::rights::denied::{Asked, Watched};
 pub use gate::check as check_release_only;
 pub use left::empty_namespaces;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -218,17 +219,6 @@ pub fn run(trials: Vec<Trial>) -> ExitCode {
         print!("{}{}{left_out}", table::shown(version), asked_in_all());
     }
     conclusion.exit_code()
-}
-
-/// Marks the namespaces of stories on shared clusters, so that a later one finds what one left that was killed.
-pub const LABEL_STORY: &str = "e2e.tributary.dev/story";
-/// Its value while the namespace holds something.
-pub const RUNNING: &str = "running";
-
-/// A name that no other test of this process has: for namespaces on the shared clusters.
-pub fn unique_name(prefix: &str) -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    format!("{prefix}-{}", NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// What a request means that an account of the charts was denied.

@@ -12,9 +12,6 @@ use crate::{
     source::{PROGRAMS, Source},
 };
 
-/// The package whose tests run the programs. Built beside it, they share everything that those tests have compiled.
-const TESTS: &str = "tributary-e2e";
-
 /// The program of this machine, and the libraries that it asks for, each where its loader looks.
 pub(crate) struct Native {
     pub(crate) program: Vec<u8>,
@@ -28,7 +25,8 @@ pub(crate) fn build(source: &Source, architecture: Architecture) -> anyhow::Resu
         "--quick takes the programs of this machine, which are not of {architecture}"
     );
     let mut cargo = run::cargo(&source.root);
-    cargo.args(["build", "--locked", "--package", TESTS, "--package", PROGRAMS]);
+    // Of the whole workspace, so that it shares everything that tests have compiled.
+    cargo.args(["build", "--locked", "--workspace"]);
     run::shown(cargo.args(["--bin", PROGRAMS]))?;
     let built = source.target.join("debug").join(PROGRAMS);
     let stripped = source.target.join("debug").join(format!("{PROGRAMS}.stripped"));

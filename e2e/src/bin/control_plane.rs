@@ -3,17 +3,17 @@
 //! Never: is called by a test to build.
 
 use clap::Parser;
+use cluster::charts::Charts;
+use cluster::clusterset::child;
+use cluster::real::args::{Arguments, Command};
+use cluster::real::module::Module;
+use cluster::real::{Fleet, Options, ServiceFamilies, build};
 use shared::{process::exit_code, tls::install_crypto_provider};
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::signal::unix::{SignalKind, signal};
-use tributary_e2e::charts::Charts;
-use tributary_e2e::clusterset::child;
 use tributary_e2e::permissions::red;
-use tributary_e2e::real::args::{Arguments, Command};
-use tributary_e2e::real::module::Module;
-use tributary_e2e::real::{Fleet, Options, ServiceFamilies, build};
 use tributary_e2e::verify::{
     templates,
     topology::{self, Told},

@@ -13,7 +13,7 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::{Api, DeleteParams};
 
 use super::scenario::{self, DEADLINE, Played, Scenario};
-use crate::{
+use cluster::{
     real::{Fleet, Options, Request, ServiceFamilies},
     rights::{Account, Right, Table},
 };
@@ -184,7 +184,7 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rights::denied::Asked;
+    use cluster::rights::denied::Asked;
 
     /// Red is only what the API server caused, by denying this and nothing else.
     #[test]

@@ -5,11 +5,11 @@
 //! to empty one. Definitions and roles of ours may be changed: each scenario applies them first.
 
 use super::{LABEL_STORY, RUNNING};
-use crate::{
+use anyhow::Context;
+use cluster::{
     deploy,
     real::{Cluster, Fleet},
 };
-use anyhow::Context;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
     Api, Client, ResourceExt,

@@ -1,7 +1,7 @@
 //! Owns: running one scenario on threads of its own, not for ever, and what is said of its panic.
 //! Never: knows what kind of scenario it is.
 
-use crate::cost::{self, Counter};
+use cluster::cost::{self, Counter};
 use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;

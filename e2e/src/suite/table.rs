@@ -1,8 +1,8 @@
 //! Owns: the table of scenarios that a run prints at its end: the slowest ones, and sums of all. All of them are in a file.
 //! Never: decides an outcome.
 
-use crate::cost::{Counter, Spent};
-use crate::real::Counts;
+use cluster::cost::{Counter, Spent};
+use cluster::real::Counts;
 use std::fmt::Write;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -5,6 +5,12 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use agent::apply::{ONLY_IF_ABSENT, Orphan, adopt};
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::shop::unique_name,
+    deploy,
+    real::Fleet,
+    rights::{Account, ask},
+};
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
     discovery::v1::EndpointSlice,
@@ -27,12 +33,7 @@ use shared::{
         sync::{DesiredChange, DesiredItem},
     },
 };
-use tributary_e2e::{
-    deploy,
-    real::Fleet,
-    rights::{Account, ask},
-    suite::{real_test, unique_name},
-};
+use tributary_e2e::suite::real_test;
 
 use super::apply::{Agent, all_listed, import, port, wishes};
 

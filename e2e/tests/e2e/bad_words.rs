@@ -5,6 +5,10 @@
 use std::{fs, path::Path, sync::Arc};
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::{AgentVariant, Backend, LocalClusterset, eventually::eventually, questions},
+    real::Fleet,
+};
 use kube::Api;
 use libtest_mimic::Trial;
 use shared::{
@@ -14,11 +18,7 @@ use shared::{
     },
     model::{JoinString, KeyFingerprint, TokenSecret},
 };
-use tributary_e2e::{
-    clusterset::{AgentVariant, Backend, LocalClusterset, eventually::eventually, questions},
-    real::Fleet,
-    suite::{real_test, sim_test},
-};
+use tributary_e2e::suite::{real_test, sim_test};
 
 use crate::{
     join::{joinable_on, made},

@@ -7,13 +7,11 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::{Backend, LocalClusterset, Role, child::ROLE_VARIABLE, eventually::eventually};
 use libtest_mimic::Trial;
 use serde_json::Value;
 use tokio::process::Command;
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, Role, child::ROLE_VARIABLE, eventually::eventually},
-    suite::sim_test,
-};
+use tributary_e2e::suite::sim_test;
 
 use crate::player::Player;
 

@@ -7,6 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use cluster::clusterset::shop::unique_name;
+use cluster::deploy;
+use cluster::real::{Cluster, Fleet};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Client;
 use kube::api::{Api, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
@@ -14,9 +17,7 @@ use kube::runtime::conditions::is_deleted;
 use kube::runtime::wait::await_condition;
 use libtest_mimic::Trial;
 use serde_json::json;
-use tributary_e2e::deploy;
-use tributary_e2e::real::{Cluster, Fleet};
-use tributary_e2e::suite::{real_test, unique_name};
+use tributary_e2e::suite::real_test;
 
 /// How many bad samples there are at least.
 const BAD_SAMPLES_MIN: usize = 10;

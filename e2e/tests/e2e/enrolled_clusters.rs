@@ -6,6 +6,16 @@
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
+use cluster::{
+    charts::Charts,
+    clusterset::{
+        AgentVariant, Backend, LocalClusterset, Program, admin, eventually::eventually, questions, shop::Shop,
+    },
+    deploy,
+    pretend::{self, resource},
+    real::Fleet,
+    rights::{Account, ask},
+};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Secret};
 use kube::{
     Api, Client, ResourceExt,
@@ -16,17 +26,7 @@ use libtest_mimic::Trial;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use shared::model::JoinString;
-use tributary_e2e::{
-    charts::Charts,
-    clusterset::{
-        AgentVariant, Backend, LocalClusterset, Program, admin, eventually::eventually, questions, shop::Shop,
-    },
-    deploy, pretend,
-    pretend::resource,
-    real::Fleet,
-    rights::{Account, ask},
-    suite::test_with_own_clusters,
-};
+use tributary_e2e::suite::test_with_own_clusters;
 
 use crate::{
     charts::{fresh, topology_rights},

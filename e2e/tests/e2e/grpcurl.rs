@@ -2,6 +2,10 @@
 //! Never: calls the hub by other means, except for its metrics.
 
 use anyhow::{Context, bail, ensure};
+use cluster::{
+    clusterset::{Backend, LocalClusterset},
+    real::{Unavailable, module::Module},
+};
 use hub::certs::{CertificateAuthority, Subject, Validity};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -17,11 +21,7 @@ use tokio::{
     net::TcpStream,
     process::{Child, Command},
 };
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset},
-    real::{Unavailable, module::Module},
-    suite::sim_test,
-};
+use tributary_e2e::suite::sim_test;
 
 use crate::player::Player;
 

@@ -4,18 +4,16 @@
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::{
+    Backend, LocalClusterset, admin,
+    eventually::eventually,
+    questions::{listed, said},
+};
 use libtest_mimic::Trial;
 use serde_json::Value;
 use shared::api::names::{HUB_MANAGER, LABEL_HOSTNAME, LABEL_IDENTITY, TRIBUTARY_NAMESPACE};
-use tributary_e2e::{
-    clusterset::{
-        Backend, LocalClusterset, admin,
-        eventually::eventually,
-        questions::{listed, said},
-    },
-    sim::{ALWAYS, Fault, SimCluster},
-    suite::sim_test,
-};
+use sim::{ALWAYS, Fault, SimCluster};
+use tributary_e2e::suite::sim_test;
 
 /// 1 while the Lease is not kept.
 const FAILING: &str = "tributary_hub_identity_lease_failing";

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
+use cluster::{clusterset::eventually::eventually, deploy, real::Cluster};
 use hub::profile::AccessProviders;
 use k8s_openapi::{ByteString, api::core::v1::Namespace};
 use kube::{
@@ -21,12 +22,7 @@ use shared::{
     api_client::{ApiMetrics, api_client},
     model::{Clusterset, ControlPlane},
 };
-use tributary_e2e::{
-    clusterset::eventually::eventually,
-    deploy,
-    real::Cluster,
-    suite::{SCENARIO_WAIT, test_with_own_clusters},
-};
+use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use crate::{
     charts::fresh,

@@ -6,6 +6,7 @@ use std::{ffi::OsString, fs, net::SocketAddr, sync::Arc, time::Instant};
 use anyhow::{Context, ensure};
 use clap::Parser;
 use cli::command::{Cli, Command};
+use cluster::clusterset::{AgentVariant, Backend, LocalClusterset, admin, eventually::eventually, questions};
 use hub::certs::{MembersOnlyPem, Validity};
 use libtest_mimic::Trial;
 use proto::v1::{self, joining_client::JoiningClient};
@@ -15,10 +16,7 @@ use shared::{
     tls::{Credentials, JoinConnector, Pem, TcpDial, explain, new_key, signing_request},
 };
 use tonic::{Code, Status};
-use tributary_e2e::{
-    clusterset::{AgentVariant, Backend, LocalClusterset, admin, eventually::eventually, questions},
-    suite::sim_test,
-};
+use tributary_e2e::suite::sim_test;
 
 /// Clusters of the template.
 const FLEET: u32 = 50;

@@ -4,14 +4,14 @@
 use std::{path::Path, process::Stdio, sync::Arc};
 
 use anyhow::{Context, ensure};
-use libtest_mimic::Trial;
-use regex::Regex;
-use tributary_e2e::{
+use cluster::{
     deploy,
     real::{Fleet, Unavailable, kubectl::Kubectl},
-    sim::{SimCluster, SimConfig},
-    suite::{real_test, sim_test},
 };
+use libtest_mimic::Trial;
+use regex::Regex;
+use sim::{SimCluster, SimConfig};
+use tributary_e2e::suite::{real_test, sim_test};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![

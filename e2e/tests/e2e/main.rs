@@ -44,7 +44,7 @@ mod workloads;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    if let Some(code) = tributary_e2e::clusterset::child::run_if_child() {
+    if let Some(code) = cluster::clusterset::child::run_if_child() {
         return code;
     }
     // Before any test, for a Kubernetes client that is first installs one by itself.

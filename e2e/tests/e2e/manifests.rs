@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use cluster::deploy;
+use cluster::real::Fleet;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, PostParams};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
-use tributary_e2e::deploy;
-use tributary_e2e::real::Fleet;
 use tributary_e2e::suite::real_test;
 
 /// How long the API server may take to see a priority class.

@@ -3,7 +3,8 @@
 
 use anyhow::bail;
 use libtest_mimic::Trial;
-use tributary_e2e::{suite::plain_test, verify::netsim::simulate};
+use netsim::simulate;
+use tributary_e2e::suite::plain_test;
 
 /// Seeds that every run of the tests plays.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=8;

@@ -5,6 +5,14 @@
 use std::{collections::BTreeMap, fs, path::Path, sync::Arc};
 
 use anyhow::ensure;
+use cluster::{
+    clusterset::{
+        Backend, LocalClusterset, admin,
+        eventually::{eventually, holds_for},
+    },
+    deploy,
+    rights::{Account, ask},
+};
 use kube::{
     Api, Client,
     api::{DeleteParams, DynamicObject},
@@ -12,15 +20,7 @@ use kube::{
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use shared::api::{cluster_profile::ClusterProfile, names::PROPERTY_TOPOLOGY_PREFIX};
-use tributary_e2e::{
-    clusterset::{
-        Backend, LocalClusterset, admin,
-        eventually::{eventually, holds_for},
-    },
-    deploy,
-    rights::{Account, ask},
-    suite::{SCENARIO_WAIT, test_with_own_clusters},
-};
+use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use crate::charts::{fresh, topology_rights};
 

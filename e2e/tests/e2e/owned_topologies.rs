@@ -5,6 +5,15 @@
 use std::{collections::BTreeSet, fs, path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::{
+        Backend, LocalClusterset, admin,
+        eventually::{eventually, holds_for},
+    },
+    deploy,
+    pretend::{self, Machines, resource},
+    rights::{Account, ask},
+};
 use k8s_openapi::{
     api::{coordination::v1::Lease, events::v1::Event},
     apimachinery::pkg::apis::meta::v1::MicroTime,
@@ -17,16 +26,7 @@ use libtest_mimic::Trial;
 use proto::v1;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tributary_e2e::{
-    clusterset::{
-        Backend, LocalClusterset, admin,
-        eventually::{eventually, holds_for},
-    },
-    deploy,
-    pretend::{self, Machines, resource},
-    rights::{Account, ask},
-    suite::test_with_own_clusters,
-};
+use tributary_e2e::suite::test_with_own_clusters;
 
 use crate::charts::{fresh, topology_rights};
 

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
+use cluster::deploy;
+use cluster::real::Fleet;
+use cluster::rights::{Account, Line, Right, Table, ask, roles};
 use libtest_mimic::Trial;
-use tributary_e2e::deploy;
 use tributary_e2e::permissions::red;
 use tributary_e2e::permissions::scenario::{self, DEADLINE, Scenario};
-use tributary_e2e::real::Fleet;
-use tributary_e2e::rights::{Account, Line, Right, Table, ask, roles};
 use tributary_e2e::suite::{plain_test, real_test, real_test_with_denials};
 
 /// How long the scenario waits that lacks a right here.

@@ -6,12 +6,12 @@ use std::{ffi::OsString, path::PathBuf};
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
 use cli::command::Cli as Client;
-use hub::args::{Cli, Command};
-use shared::testing::advice::words;
-use tributary_e2e::{
+use cluster::{
     clusterset::{LocalClusterset, Program, Role},
     real::kubectl::Kubectl,
 };
+use hub::args::{Cli, Command};
+use shared::testing::advice::words;
 
 /// Whose certificate a command is given that names none.
 const OPERATOR: &str = "operator";

@@ -7,6 +7,13 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::shop::unique_name,
+    deploy,
+    member::hello,
+    real::Fleet,
+    rights::{Account, ask},
+};
 use hub::{
     clock::Clock,
     hub::{Hub, HubMetrics},
@@ -39,16 +46,10 @@ use shared::{
     tls::PeerIdentity,
     wire,
 };
+use sim::{SimCluster, SimConfig};
 use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
-use tributary_e2e::{
-    deploy,
-    member::hello,
-    real::Fleet,
-    rights::{Account, ask},
-    sim::{SimCluster, SimConfig},
-    suite::{real_test, sim_test, unique_name},
-};
+use tributary_e2e::suite::{real_test, sim_test};
 
 /// How long anything may take to be seen.
 pub(crate) const SEEN_WAIT: Duration = Duration::from_secs(30);

@@ -2,6 +2,8 @@
 //! Never: tests Tributary.
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::shop::unique_name;
+use cluster::real::{Cluster, Counts, Fleet, ResourceVersions, resource_versions};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -16,8 +18,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
-use tributary_e2e::real::{Cluster, Counts, Fleet, ResourceVersions, resource_versions};
-use tributary_e2e::suite::{SCENARIO_WAIT, real_test, test_with_own_clusters, unique_name};
+use tributary_e2e::suite::{SCENARIO_WAIT, real_test, test_with_own_clusters};
 
 /// How long a cluster may take for anything that is asked of it here.
 const WAIT: Duration = Duration::from_secs(60);

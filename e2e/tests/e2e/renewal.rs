@@ -3,18 +3,16 @@
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::{
+    AgentVariant, Backend, LocalClusterset, Program, admin, eventually::eventually, questions, shop::Shop,
+};
 use libtest_mimic::Trial;
 use proto::v1::fact::Fact;
 use shared::{
     model::KeyFingerprint,
     tls::{Credentials, TlsFiles},
 };
-use tributary_e2e::{
-    clusterset::{
-        AgentVariant, Backend, LocalClusterset, Program, admin, eventually::eventually, questions, shop::Shop,
-    },
-    suite::{real_test, sim_test},
-};
+use tributary_e2e::suite::{real_test, sim_test};
 
 use crate::join::{joinable_on, made, start_hub};
 

@@ -16,6 +16,11 @@ use cli::{
     command::{Cli, Command},
     setup::{Surroundings, run_in},
 };
+use cluster::{
+    clusterset::{LocalClusterset, Program, Role, eventually::eventually, questions},
+    real::{Cluster, Fleet, helm::Helm},
+    rights::{Account, ask},
+};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{ConfigMap, Namespace, Secret},
@@ -23,12 +28,7 @@ use k8s_openapi::api::{
 use kube::{Api, api::PostParams};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
-use tributary_e2e::{
-    clusterset::{LocalClusterset, Program, Role, eventually::eventually, questions},
-    real::{Cluster, Fleet, helm::Helm},
-    rights::{Account, ask},
-    suite::test_with_own_clusters,
-};
+use tributary_e2e::suite::test_with_own_clusters;
 
 use crate::{charts::fresh, join};
 

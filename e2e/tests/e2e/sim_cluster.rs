@@ -14,7 +14,7 @@ use kube::{
 };
 use libtest_mimic::Trial;
 use serde_json::json;
-use tributary_e2e::sim::{Fault, ManualClock, SimCluster, SimConfig, older_crds};
+use sim::{Fault, ManualClock, SimCluster, SimConfig, older_crds};
 use tributary_e2e::suite::sim_test;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -315,7 +315,7 @@ async fn served_over_http_it_is_the_same_cluster() -> anyhow::Result<()> {
     let services: Api<Service> = Api::namespaced(client.clone(), "shop");
     assert_eq!(services.get("cart").await?.name_any(), "cart");
     let version = client.apiserver_version().await?;
-    assert_eq!(version.git_version, tributary_e2e::sim::GIT_VERSION);
+    assert_eq!(version.git_version, sim::GIT_VERSION);
     drop(served);
     while services.get("cart").await.is_ok() {
         tokio::task::yield_now().await;

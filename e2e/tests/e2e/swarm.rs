@@ -5,13 +5,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail, ensure};
 use libtest_mimic::Trial;
-use tributary_e2e::{
-    suite::plain_test,
-    verify::swarm::{
-        run::play_caught,
-        script::{Script, Size, draw},
-    },
+use swarm::{
+    run::play_caught,
+    script::{Script, Size, draw},
 };
+use tributary_e2e::suite::plain_test;
 
 /// Seeds that every run of the tests plays.
 const SEEDS: std::ops::RangeInclusive<u64> = 1..=10;

@@ -5,6 +5,12 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context, bail, ensure};
+use cluster::{
+    charts::Charts,
+    clusterset::{Backend, LocalClusterset, admin, eventually::eventually},
+    deploy,
+    rights::{Account, ask},
+};
 use kube::{
     Client,
     api::{DeleteParams, DynamicObject, Patch, PatchParams, PostParams},
@@ -12,13 +18,7 @@ use kube::{
 use libtest_mimic::Trial;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tributary_e2e::{
-    charts::Charts,
-    clusterset::{Backend, LocalClusterset, admin, eventually::eventually},
-    deploy,
-    rights::{Account, ask},
-    suite::{SCENARIO_WAIT, test_with_own_clusters},
-};
+use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use crate::charts::fresh;
 

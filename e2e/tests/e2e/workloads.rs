@@ -6,13 +6,13 @@ use std::{collections::BTreeSet, ffi::OsString, path::Path};
 
 use anyhow::{Context, bail, ensure};
 use clap::{CommandFactory, Parser};
-use libtest_mimic::Trial;
-use serde_json::Value;
-use tributary_e2e::{
+use cluster::{
     clusterset::{Backend, LocalClusterset, Program, Role, questions::listed},
     deploy,
-    suite::{plain_test, sim_test},
 };
+use libtest_mimic::Trial;
+use serde_json::Value;
+use tributary_e2e::suite::{plain_test, sim_test};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![

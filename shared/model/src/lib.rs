@@ -14,6 +14,7 @@ pub mod few_map;
 pub mod health;
 pub mod join;
 pub mod name;
+pub mod names;
 pub mod policy;
 pub mod position;
 pub mod protocol;

@@ -8,13 +8,13 @@ pub mod cluster_property;
 pub mod conditions;
 pub mod convert;
 pub mod crd;
-pub mod names;
 pub mod service_export;
 pub mod service_import;
 
 pub use cluster_profile::{ClusterProfile, ClusterProfileSpec, ClusterProfileStatus};
 pub use cluster_property::{ClusterProperty, ClusterPropertySpec, ClusterPropertyStatus};
 pub use conditions::Condition;
+pub use model::names;
 pub use service_export::{ServiceExport, ServiceExportSpec, ServiceExportStatus};
 pub use service_import::{
     ClusterStatus, EndpointSliceObjects, ServiceImport, ServiceImportSpec, ServiceImportStatus,

@@ -16,7 +16,7 @@ use super::{
     overtaken::Overtaken,
     stage::{MEMBER, Stage, api, slice_name},
 };
-use crate::{clusterset::questions, deploy, rights::Account};
+use cluster::{clusterset::questions, deploy, rights::Account};
 
 const ABOUT: &str = "about.k8s.io/v1alpha1";
 /// The definition that is followed.

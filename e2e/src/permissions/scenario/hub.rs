@@ -13,7 +13,7 @@ use shared::api::names::{
 };
 
 use super::stage::{MEMBER, Stage, api};
-use crate::rights::Account;
+use cluster::rights::Account;
 
 /// A member has a profile, which says how its cluster is, which is put right when somebody changes it, and which goes
 /// with the member.

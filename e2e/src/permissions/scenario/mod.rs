@@ -17,7 +17,7 @@ use anyhow::ensure;
 use futures::future::BoxFuture;
 
 use self::stage::Stage;
-use crate::{
+use cluster::{
     deploy,
     real::Fleet,
     rights::{Right, ask, denied, roles},

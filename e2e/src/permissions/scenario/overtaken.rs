@@ -24,7 +24,7 @@ use kube::{
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, task::JoinSet};
 
-use crate::deploy;
+use cluster::deploy;
 
 /// The way; it ends with it.
 pub(super) struct Overtaken {

@@ -17,17 +17,16 @@ use shared::api::names::{
 use tempfile::TempDir;
 use tokio::time::Instant;
 
-use crate::{
-    clusterset::{Backend, LocalClusterset, picture::picture, questions},
+use cluster::{
+    clusterset::{Backend, LocalClusterset, picture::picture, questions, shop::unique_name},
     deploy,
-    oracle::wrong_in,
     real::{Cluster, Fleet},
     rights::{
         Account, Right, ask,
         denied::{Asked, Watched},
     },
-    suite::unique_name,
 };
+use oracle::wrong_in;
 
 /// The member's id.
 pub(super) const MEMBER: &str = "east";

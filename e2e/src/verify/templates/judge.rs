@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::draw::Case;
-use crate::real::{build, command::printed, module::Module};
+use cluster::real::{build, command::printed, module::Module};
 
 /// How the program ends that does not understand a case, or cannot write its answer.
 const FAILED: i32 = 1;

@@ -18,7 +18,8 @@ use self::{
     guarded::{Guarded, Seen},
     judge::{Judge, Said},
 };
-use crate::{advice::compare_templates, real::module::Module};
+use advice::compare_templates;
+use cluster::real::module::Module;
 
 /// Most seeds of one run.
 pub const SEEDS_MAX: u32 = 10_000;

@@ -39,7 +39,7 @@ use self::{
     ours::Ours,
     world::{Export, ManagementCluster},
 };
-use crate::{clusterset::eventually::eventually, real::cluster_api::ClusterApi};
+use cluster::{clusterset::eventually::eventually, real::cluster_api::ClusterApi};
 
 /// Most seeds of one run.
 pub const SEEDS_MAX: u32 = 500;

@@ -15,7 +15,7 @@ use shared::model::{Clusterset, Epoch, UnixMillis};
 use tempfile::TempDir;
 
 use super::world::ManagementCluster;
-use crate::real::cluster_api::ClusterApi;
+use cluster::real::cluster_api::ClusterApi;
 
 /// Looks until nothing is left to do, at most.
 const LOOKS_MAX: usize = 50;

@@ -24,7 +24,7 @@ use kube::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{
+use cluster::{
     deploy,
     pretend::{KINDS, definition, resource},
     real::{

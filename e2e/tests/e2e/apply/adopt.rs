@@ -8,7 +8,7 @@ use kube::{
     core::{ApiResource, DynamicObject, GroupVersionKind},
 };
 use serde_json::{Value, json};
-use tributary_e2e::sim::SimCluster;
+use sim::SimCluster;
 
 use super::{cluster::*, driver::*};
 

@@ -9,7 +9,7 @@ use shared::model::{
     derived_name::{derived_service_name, imported_slice_name},
     sync::DesiredChange,
 };
-use tributary_e2e::sim::Fault;
+use sim::Fault;
 
 use super::{cluster::*, driver::*};
 
@@ -51,7 +51,7 @@ pub(super) async fn an_import_arrives_and_a_restart_writes_nothing() -> anyhow::
     );
     agent.told(1, &all_listed(), wishes());
     looked_at_everything(&cluster, &agent, 1).await?;
-    let about_cart = |entry: &&tributary_e2e::sim::Entry| {
+    let about_cart = |entry: &&sim::Entry| {
         entry.name != "zz-probe" && !entry.name.starts_with(&derived_service_name("shop", "zz-probe"))
     };
     let writes: Vec<_> = cluster.requests().writes();

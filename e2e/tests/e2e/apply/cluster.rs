@@ -9,7 +9,7 @@ use shared::model::{
     derived_name::derived_service_name,
     sync::{DesiredChange, DesiredItem},
 };
-use tributary_e2e::sim::{SimCluster, SimConfig};
+use sim::{SimCluster, SimConfig};
 
 use super::driver::*;
 

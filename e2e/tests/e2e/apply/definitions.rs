@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use serde_json::Value;
-use tributary_e2e::sim::{SimConfig, older_crds};
+use sim::{SimConfig, older_crds};
 
 use super::cluster::*;
 
@@ -32,7 +32,7 @@ pub(super) async fn a_crd_that_goes_and_comes_is_followed() -> anyhow::Result<()
     let name = "serviceimports.multicluster.x-k8s.io";
     cluster.remove_crd(name)?;
     cluster.faults().drop_watches();
-    let crds = tributary_e2e::sim::current_crds();
+    let crds = sim::current_crds();
     let crd = crds.iter().find(|crd| crd.name() == name).context("the CRD")?;
     cluster.install_crd(crd);
     arrived(&cluster, 2).await?;

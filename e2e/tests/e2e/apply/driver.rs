@@ -20,8 +20,8 @@ use shared::{
         },
     },
 };
+use sim::SimCluster;
 use tokio_util::sync::CancellationToken;
-use tributary_e2e::sim::SimCluster;
 
 pub(super) fn id(name: &str) -> ClusterId {
     ClusterId::new(name).expect("a cluster id")

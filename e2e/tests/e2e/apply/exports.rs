@@ -17,7 +17,7 @@ use shared::{
         sync::{DesiredChange, RefusalReason},
     },
 };
-use tributary_e2e::sim::SimCluster;
+use sim::SimCluster;
 
 use super::{cluster::*, driver::*};
 

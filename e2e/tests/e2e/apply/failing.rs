@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use agent::apply::ManualDriver;
 use serde_json::{Value, json};
-use tributary_e2e::sim::{ALWAYS, Fault, SimCluster};
+use sim::{ALWAYS, Fault, SimCluster};
 
 use super::{cluster::*, driver::*};
 

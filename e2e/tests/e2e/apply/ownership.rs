@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::{Value, json};
 use shared::model::{derived_name::imported_slice_name, sync::DesiredChange};
-use tributary_e2e::sim::SimCluster;
+use sim::SimCluster;
 
 use super::{cluster::*, driver::*};
 

@@ -12,8 +12,8 @@ use shared::{
     api::convert::NamespaceDenyList,
     model::{ExportStatus, sync::DesiredChange},
 };
+use sim::SimCluster;
 use tokio::sync::watch;
-use tributary_e2e::sim::SimCluster;
 
 use super::{cluster::*, driver::*};
 

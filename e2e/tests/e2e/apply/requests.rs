@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use http::Method;
 use serde_json::{Value, json};
 use shared::model::{ExportStatus, sync::DesiredChange};
-use tributary_e2e::sim::{Entry, SimCluster};
+use sim::{Entry, SimCluster};
 
 use super::{cluster::*, driver::*};
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use shared::model::{ServiceImport, ServiceKey, sync::DesiredChange};
+use sim::SimCluster;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tributary_e2e::sim::SimCluster;
 
 use super::{cluster::*, driver::*};
 

@@ -7,6 +7,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use cluster::charts::{CHARTS, Charts, root};
+use cluster::deploy;
+use cluster::real::{Cluster, Error, Fleet, Options, kubectl::Kubectl};
 use http::Request;
 use k8s_openapi::api::core::v1::{Namespace, Pod, Secret};
 use k8s_openapi::api::flowcontrol::v1::FlowSchema;
@@ -16,9 +19,6 @@ use kube::{Client, ResourceExt};
 use libtest_mimic::Trial;
 use serde_json::json;
 use shared::api::names::{LABEL_CRD_RELEASE_VERSION, TRIBUTARY_NAMESPACE};
-use tributary_e2e::charts::{CHARTS, Charts, root};
-use tributary_e2e::deploy;
-use tributary_e2e::real::{Cluster, Error, Fleet, Options, kubectl::Kubectl};
 use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use super::{EVERYTHING, objects};

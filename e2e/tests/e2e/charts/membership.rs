@@ -3,6 +3,7 @@
 //! Never: uses the shared clusters, whose tests play the agent without being it.
 
 use anyhow::Context;
+use cluster::deploy;
 use kube::Client;
 use kube::api::{DeleteParams, DynamicObject, Patch, PatchParams};
 use libtest_mimic::Trial;
@@ -11,7 +12,6 @@ use shared::api::names::{
     ABOUT_API_VERSION, AGENT_MANAGER, LABEL_MANAGED_BY, PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET,
     TRIBUTARY_NAMESPACE,
 };
-use tributary_e2e::deploy;
 use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use super::policies::{NOT_ITS_OWN, UNMARKED, account, apply, enforced, on_trial, refused, with_policies};

@@ -12,16 +12,16 @@ use std::collections::BTreeSet;
 
 use anyhow::{Context, ensure};
 use clap::Parser;
+use cluster::{
+    charts::{self, CHARTS, Charts},
+    deploy,
+};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::DynamicObject;
 use libtest_mimic::Trial;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tributary_e2e::{
-    charts::{self, CHARTS, Charts},
-    deploy,
-    suite::sim_test,
-};
+use tributary_e2e::suite::sim_test;
 
 use crate::workloads::{self, command_line};
 

@@ -5,6 +5,9 @@ use std::future::Future;
 use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
+use cluster::charts::Charts;
+use cluster::deploy;
+use cluster::real::{Cluster, Fleet, HARNESS_USER};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use kube::Client;
 use kube::ResourceExt;
@@ -16,9 +19,6 @@ use serde_json::{Value, json};
 use shared::api::names::{
     AGENT_MANAGER, LABEL_MANAGED_BY, MULTICLUSTER_API_VERSION as MCS, TRIBUTARY_NAMESPACE,
 };
-use tributary_e2e::charts::Charts;
-use tributary_e2e::deploy;
-use tributary_e2e::real::{Cluster, Fleet, HARNESS_USER};
 use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use super::installed::fresh;

@@ -5,14 +5,14 @@
 use std::path::Path;
 
 use anyhow::{Context, ensure};
+use cluster::{
+    charts::{self, CHARTS, Charts},
+    deploy,
+};
 use kube::api::DynamicObject;
 use libtest_mimic::Trial;
 use serde_json::Value;
-use tributary_e2e::{
-    charts::{self, CHARTS, Charts},
-    deploy,
-    suite::sim_test,
-};
+use tributary_e2e::suite::sim_test;
 
 use super::{EVERYTHING, HUB, objects, pod};
 

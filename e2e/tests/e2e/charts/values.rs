@@ -6,13 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, ensure};
 use clap::CommandFactory;
+use cluster::charts::{CHARTS, Charts, root};
 use libtest_mimic::Trial;
 use regex::Regex;
 use serde_json::Value;
-use tributary_e2e::{
-    charts::{CHARTS, Charts, root},
-    suite::{plain_test, sim_test},
-};
+use tributary_e2e::suite::{plain_test, sim_test};
 
 use super::HUB;
 

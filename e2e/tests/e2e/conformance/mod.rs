@@ -16,16 +16,13 @@ use std::{future::Future, sync::Arc};
 
 use anyhow::ensure;
 use bytes::Bytes;
+use cluster::{deploy, real::Fleet};
 use http::{Request, header};
 use http_body_util::BodyExt;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
-use tributary_e2e::{
-    deploy,
-    real::Fleet,
-    sim::{SimCluster, SimConfig},
-    suite::{real_test, sim_test},
-};
+use sim::{SimCluster, SimConfig};
+use tributary_e2e::suite::{real_test, sim_test};
 
 pub(crate) fn trials() -> Vec<Trial> {
     vec![

@@ -5,13 +5,13 @@ use std::{future::Future, sync::Arc};
 
 use anyhow::{Context, ensure};
 use bytes::Bytes;
-use http::{Request, header};
-use serde_json::{Value, json};
-use tributary_e2e::{
+use cluster::{
+    clusterset::shop::{LABEL_STORY, RUNNING, unique_name},
     deploy,
     real::Fleet,
-    suite::{LABEL_STORY, RUNNING, unique_name},
 };
+use http::{Request, header};
+use serde_json::{Value, json};
 
 use super::{normalised, respond};
 

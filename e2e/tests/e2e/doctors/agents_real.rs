@@ -4,6 +4,12 @@
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::{Backend, LocalClusterset, eventually::eventually, questions::listed, shop::Shop},
+    deploy,
+    real::Fleet,
+    rights::{Account, Right, Table, ask, roles},
+};
 use hub::certs::{CertificateAuthority, Subject, Validity};
 use k8s_openapi::{
     api::coordination::v1::Lease,
@@ -22,12 +28,6 @@ use shared::{
 use tokio::{
     io::AsyncWriteExt,
     net::{TcpListener, TcpSocket},
-};
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, eventually::eventually, questions::listed, shop::Shop},
-    deploy,
-    real::Fleet,
-    rights::{Account, Right, Table, ask, roles},
 };
 
 use super::{

@@ -5,8 +5,8 @@ use std::{ffi::OsString, path::PathBuf};
 
 use anyhow::{bail, ensure};
 use clap::Parser;
+use cluster::clusterset::{LocalClusterset, Program, Role};
 use shared::doctor::Report;
-use tributary_e2e::clusterset::{LocalClusterset, Program, Role};
 
 /// A member whose agent's doctor is asked.
 #[derive(Clone)]

@@ -5,6 +5,12 @@ use std::{ffi::OsString, fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
+use cluster::{
+    clusterset::{Backend, LocalClusterset, Program, Role, eventually::eventually, signal},
+    deploy,
+    real::Fleet,
+    rights::{Account, ask},
+};
 use hub::{
     args::{Cli, Command},
     certs::{Subject, Validity},
@@ -16,12 +22,6 @@ use shared::{
     api::names::LABEL_CLUSTERSET,
     doctor::{Report, look},
     model::UnixMillis,
-};
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, Program, Role, eventually::eventually, signal},
-    deploy,
-    real::Fleet,
-    rights::{Account, ask},
 };
 
 use super::{

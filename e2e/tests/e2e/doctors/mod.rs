@@ -18,6 +18,15 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::{
+        Backend, LocalClusterset, Program, Role,
+        eventually::eventually,
+        questions::{listed, state},
+        shop::Shop,
+    },
+    rights::{Account, Table, roles},
+};
 use hub::{
     clock::Clock,
     hub::{Hub, HubMetrics},
@@ -39,16 +48,7 @@ use shared::{
     tls::{Credentials, LiveCredentials, TlsFiles, TlsMetrics, accept, listen, tcp_connections},
 };
 use tokio::task::JoinHandle;
-use tributary_e2e::{
-    clusterset::{
-        Backend, LocalClusterset, Program, Role,
-        eventually::eventually,
-        questions::{listed, state},
-        shop::Shop,
-    },
-    rights::{Account, Table, roles},
-    suite::{real_test_with_denials, sim_test},
-};
+use tributary_e2e::suite::{real_test_with_denials, sim_test};
 
 use asked::{Patient, faults};
 

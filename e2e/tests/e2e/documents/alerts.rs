@@ -3,6 +3,7 @@
 //! Never: judges whether a threshold is a good one.
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::{Backend, LocalClusterset, admin, shop::Shop};
 use regex::Regex;
 use serde::Deserialize;
 use serde_json::Value;
@@ -10,10 +11,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
 };
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, admin, shop::Shop},
-    reference,
-};
+use tributary_e2e::reference;
 
 use super::root;
 

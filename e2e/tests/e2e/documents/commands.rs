@@ -8,7 +8,6 @@ use clap::{CommandFactory, error::ErrorKind};
 use regex::Regex;
 use shared::testing::advice::{examples, words};
 use std::path::Path;
-use tributary_e2e::{advice, demo};
 
 /// The pages that people type from, and the folders of which every page is one.
 const PAGES: [&str; 7] = [
@@ -75,16 +74,10 @@ pub(super) fn in_hints() -> anyhow::Result<()> {
         .map(|command| typed("a hint", command))
         .collect();
     let helps = [
-        ("cargo load", tributary_e2e::load::args::Arguments::command()),
-        (
-            "cargo crash",
-            tributary_e2e::verify::crash::args::Arguments::command(),
-        ),
-        ("cargo sim", tributary_e2e::verify::args::Arguments::command()),
-        (
-            "cargo control-plane",
-            tributary_e2e::real::args::Arguments::command(),
-        ),
+        ("cargo load", bench::args::Arguments::command()),
+        ("cargo crash", crash::args::Arguments::command()),
+        ("cargo sim", swarm::args::Arguments::command()),
+        ("cargo control-plane", cluster::real::args::Arguments::command()),
         ("cargo demo", demo::command_line()),
     ];
     for (program, mut command) in helps {

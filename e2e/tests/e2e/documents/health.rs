@@ -5,6 +5,10 @@
 use std::sync::Arc;
 
 use anyhow::{Context, bail, ensure};
+use cluster::{
+    clusterset::{Backend, LocalClusterset, shop::Shop},
+    real::lua::Lua,
+};
 use hub::fold::{ConditionType, DerivedContent, DerivedKey, State, apply};
 use serde_json::{Value, json};
 use shared::{
@@ -13,10 +17,6 @@ use shared::{
         KeyFingerprint, KeyTerms, Revision, SessionId, UnixMillis,
     },
     wire,
-};
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, shop::Shop},
-    real::lua::Lua,
 };
 
 use super::root;

@@ -3,10 +3,7 @@
 //! Never: runs one.
 
 use clap::Parser;
-use tributary_e2e::{
-    demo, load, nodes, real,
-    verify::{self, crash, netsim},
-};
+use cluster::real;
 
 /// Parses a command, given as words, by its program's own definition. `None`: it is of no program of ours.
 pub(super) fn read(words: &[String]) -> Option<Result<(), clap::Error>> {
@@ -20,10 +17,10 @@ pub(super) fn read(words: &[String]) -> Option<Result<(), clap::Error>> {
         ("cargo", "crash") => by::<crash::args::Arguments>(arguments),
         ("cargo", "demo") => demo::command_line().try_get_matches_from(arguments).map(drop),
         ("cargo", "image") => by::<tributary_image::command::Arguments>(arguments),
-        ("cargo", "load") => by::<load::args::Arguments>(arguments),
+        ("cargo", "load") => by::<bench::args::Arguments>(arguments),
         ("cargo", "nodes") => by::<nodes::args::Arguments>(arguments),
         ("cargo", "netsim") => by::<netsim::NetsimArgs>(arguments),
-        ("cargo", "sim") => by::<verify::args::Arguments>(arguments),
+        ("cargo", "sim") => by::<swarm::args::Arguments>(arguments),
         ("tributary", _) => by::<cli::command::Cli>(arguments),
         ("tributary-hub", _) => by::<hub::args::Cli>(arguments),
         ("tributary-agent", _) => by::<agent::args::Cli>(arguments),

@@ -2,7 +2,6 @@
 //! Never: writes them.
 
 use anyhow::ensure;
-use tributary_e2e::{advice, demo};
 
 pub(super) async fn is_of_today() -> anyhow::Result<()> {
     let different = demo::compare().await?;

@@ -5,8 +5,8 @@
 use std::{collections::BTreeMap, path::Path};
 
 use anyhow::{Context, ensure};
+use cluster::real::promtool::Promtool;
 use serde_json::{Value, json};
-use tributary_e2e::real::promtool::Promtool;
 
 use super::root;
 

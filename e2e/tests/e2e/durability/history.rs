@@ -2,17 +2,17 @@
 //! Never: looks into the hub's directory.
 
 use anyhow::{Context, ensure};
-use proto::v1;
-use shared::model::{ChainHash, Cursor, Revision, sync::Hello};
-use tributary_e2e::{
+use cluster::{
     clusterset::{
         Backend, LocalClusterset,
         eventually::eventually,
         questions::{epoch_and_events, state},
     },
     member::{Member, connect, hello},
-    verify::crash::facts,
 };
+use crash::facts;
+use proto::v1;
+use shared::model::{ChainHash, Cursor, Revision, sync::Hello};
 
 use super::account::account;
 

@@ -3,11 +3,9 @@
 //! agents, and in more ways.
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::{Backend, LocalClusterset};
+use crash::{acknowledged::Reporters, facts};
 use std::env;
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset},
-    verify::crash::{acknowledged::Reporters, facts},
-};
 
 /// How often the hub is killed, unless the environment says otherwise.
 const ROUNDS: u64 = 10;

@@ -2,16 +2,16 @@
 //! Never: trusts the hub's own count of syncs.
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::{Backend, LocalClusterset, signal},
+    member::{Member, hello},
+    real::Unavailable,
+};
+use crash::facts;
 use std::{path::Path, process::Stdio, time::Duration};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     process::{Child, Command},
-};
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, signal},
-    member::{Member, hello},
-    real::Unavailable,
-    verify::crash::facts,
 };
 
 /// Batches that are acknowledged one after the other.

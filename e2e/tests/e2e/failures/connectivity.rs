@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use anyhow::{Context, ensure};
-use proto::v1;
-use tributary_e2e::clusterset::{
+use cluster::clusterset::{
     Backend, LocalClusterset,
     eventually::{eventually, holds_for},
     signal,
 };
+use proto::v1;
 
 use super::hub::{kinds, listed, state};
 

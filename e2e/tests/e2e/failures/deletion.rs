@@ -3,13 +3,13 @@
 use std::fs;
 
 use anyhow::ensure;
-use proto::v1;
-use shared::model::Epoch;
-use std::time::Duration;
-use tributary_e2e::clusterset::{
+use cluster::clusterset::{
     Backend, LocalClusterset,
     eventually::{eventually, holds_for},
 };
+use proto::v1;
+use shared::model::Epoch;
+use std::time::Duration;
 
 use super::{
     guard::Guard,

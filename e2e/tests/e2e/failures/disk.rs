@@ -3,12 +3,12 @@
 use std::{ffi::OsString, fs, path::Path};
 
 use anyhow::{Context, bail, ensure};
-use proto::v1;
-use shared::model::Epoch;
-use tributary_e2e::{
+use cluster::{
     clusterset::{Backend, LocalClusterset, admin, eventually::eventually},
     member::{Member, hello},
 };
+use proto::v1;
+use shared::model::Epoch;
 
 use super::{
     facts::{encoded, slice},

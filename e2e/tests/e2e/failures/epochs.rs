@@ -7,6 +7,7 @@ use std::{
 };
 
 use anyhow::ensure;
+use cluster::clusterset::{Backend, LocalClusterset, admin, eventually::eventually};
 use proto::v1::{
     self,
     hub_message::Message,
@@ -19,7 +20,6 @@ use shared::{
 use tokio::net::TcpListener;
 use tokio_stream::{Stream, StreamExt};
 use tonic::{Request, Response, Status, Streaming, transport::Server};
-use tributary_e2e::clusterset::{Backend, LocalClusterset, admin, eventually::eventually};
 
 use super::{
     guard::Guard,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tributary_e2e::clusterset::{
+use cluster::clusterset::{
     Backend, LocalClusterset, admin,
     eventually::{eventually, holds_for},
 };

@@ -1,7 +1,7 @@
 //! Fencing (docs/design.md, section 6): one session per cluster id, and the right one.
 
 use anyhow::ensure;
-use tributary_e2e::clusterset::{
+use cluster::clusterset::{
     AgentVariant, Backend, LocalClusterset, POD_UID_FLAG, admin, eventually::eventually,
 };
 

@@ -1,6 +1,10 @@
 //! Identity (docs/design.md, section 3): who may do what follows from the certificate, and nothing else.
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::{AgentVariant, Backend, LocalClusterset, admin, eventually::eventually},
+    member::{self, Member, hello},
+};
 use hub::certs::{CertificateAuthority, Subject, Validity};
 use proto::v1::{self, membership_client::MembershipClient, state_client::StateClient};
 use serde_json::json;
@@ -9,10 +13,6 @@ use shared::{
     model::{ClusterId, Clusterset},
 };
 use tonic::Code;
-use tributary_e2e::{
-    clusterset::{AgentVariant, Backend, LocalClusterset, admin, eventually::eventually},
-    member::{self, Member, hello},
-};
 
 use super::{
     guard::Guard,

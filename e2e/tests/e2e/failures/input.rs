@@ -2,16 +2,16 @@
 //! wrong, counted, never in the log, and of no concern to other members.
 
 use anyhow::{Context, bail, ensure};
+use cluster::{
+    clusterset::{Backend, LocalClusterset, admin},
+    member::{self, Member, hello},
+};
 use proto::v1::{self, agent_message::Message};
 use shared::{
     model::sync::{AgentMessage, Hello},
     wire,
 };
 use tonic::{Code, Status};
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, admin},
-    member::{self, Member, hello},
-};
 
 use super::{
     facts::{encoded, export, slice},

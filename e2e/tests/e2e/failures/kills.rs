@@ -5,10 +5,10 @@
 use std::env;
 
 use anyhow::Context;
+use cluster::clusterset::{Backend, LocalClusterset, eventually::eventually};
 use kube::{Api, api::ListParams};
 use rand::{RngExt, SeedableRng, rngs::StdRng, seq::IndexedRandom};
 use shared::api::ServiceImport;
-use tributary_e2e::clusterset::{Backend, LocalClusterset, eventually::eventually};
 
 use super::{guard::Guard, hub::listed, shop::Shop};
 

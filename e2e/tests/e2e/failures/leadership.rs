@@ -4,13 +4,11 @@
 use std::{collections::BTreeMap, time::Instant};
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::{Backend, LocalClusterset, Program, USER_AGENT, admin, signal};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{Api, Resource, ResourceExt, api::ListParams};
 use shared::api::ServiceImport;
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, Program, USER_AGENT, admin, signal},
-    sim::SimCluster,
-};
+use sim::SimCluster;
 
 use super::{hub::listed, shop::Shop};
 

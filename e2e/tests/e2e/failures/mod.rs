@@ -18,12 +18,10 @@ mod source_leases_real;
 
 use std::sync::Arc;
 
+use bench::doors;
+use cluster::clusterset::{Backend, guard, questions as hub, shop};
 use libtest_mimic::Trial;
-use tributary_e2e::{
-    clusterset::{Backend, guard, questions as hub, shop},
-    load::doors,
-    suite::{lone_test, real_test, sim_test},
-};
+use tributary_e2e::suite::{lone_test, real_test, sim_test};
 
 /// One story on both kinds of clusters.
 macro_rules! story {

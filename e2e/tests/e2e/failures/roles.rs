@@ -3,16 +3,16 @@
 use std::fmt::Debug;
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::{Backend, Inspection, LocalClusterset, shop::Shop},
+    member,
+};
 use hub::certs::Subject;
 use proto::v1::{
     self, event_log_client::EventLogClient, membership_client::MembershipClient, state_client::StateClient,
 };
 use shared::tls::{Credentials, TlsFiles};
 use tonic::{Code, Response, Status};
-use tributary_e2e::{
-    clusterset::{Backend, Inspection, LocalClusterset, shop::Shop},
-    member,
-};
 
 use super::{
     hub::{events, listed, state},

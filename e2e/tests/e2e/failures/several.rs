@@ -3,12 +3,12 @@
 use std::{ffi::OsString, fmt::Write, fs, net::SocketAddr, path::Path};
 
 use anyhow::{Context, ensure};
-use proto::v1;
-use serde_json::Value;
-use tributary_e2e::{
+use cluster::{
     clusterset::{Backend, DISK_RESERVE_FLAG, LocalClusterset, Program, Role, admin, eventually::eventually},
     member::{self, Member, hello},
 };
+use proto::v1;
+use serde_json::Value;
 
 use super::{
     disk,

@@ -4,18 +4,16 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use anyhow::ensure;
+use cluster::clusterset::{
+    AgentVariant, Backend, LocalClusterset, POD_UID_FLAG, Program,
+    eventually::{eventually, holds_for},
+    signal,
+};
 use serde_json::{Value, json};
 use shared::api::names::{
     ANNOTATION_ON_EXPIRY, LABEL_IDENTITY, LABEL_SOURCE_CLUSTER, SOURCE_LEASE_PREFIX, TRIBUTARY_NAMESPACE,
 };
-use tributary_e2e::{
-    clusterset::{
-        AgentVariant, Backend, LocalClusterset, POD_UID_FLAG, Program,
-        eventually::{eventually, holds_for},
-        signal,
-    },
-    sim::{ALWAYS, Fault, SimCluster},
-};
+use sim::{ALWAYS, Fault, SimCluster};
 
 use super::{hub::said, shop::Shop};
 

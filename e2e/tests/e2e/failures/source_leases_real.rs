@@ -4,15 +4,15 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
+use cluster::{
+    clusterset::{Backend, LocalClusterset, eventually::eventually},
+    real::Fleet,
+};
 use k8s_openapi::api::{coordination::v1::Lease, core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{Api, Client, api::ListParams};
 use shared::api::{
     ServiceImport,
     names::{LABEL_SOURCE_CLUSTER, TRIBUTARY_NAMESPACE},
-};
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, eventually::eventually},
-    real::Fleet,
 };
 
 use super::{

@@ -8,12 +8,10 @@ mod simulated;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use cluster::clusterset::{LocalClusterset, questions};
 use libtest_mimic::Trial;
 use proto::v1::{MemberState, ProfileCondition};
-use tributary_e2e::{
-    clusterset::{LocalClusterset, questions},
-    suite::{SCENARIO_WAIT, sim_test, test_with_own_clusters},
-};
+use tributary_e2e::suite::{SCENARIO_WAIT, sim_test, test_with_own_clusters};
 
 const CONTROL_PLANE: &str = "ControlPlaneHealthy";
 const NODES: &str = "AllNodesHealthy";

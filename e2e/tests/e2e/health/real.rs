@@ -4,7 +4,7 @@
 use std::{sync::Arc, time::Duration};
 
 use anyhow::{Context, ensure};
-use tributary_e2e::{
+use cluster::{
     clusterset::{Backend, LocalClusterset, signal},
     real::{Fleet, Options},
 };

@@ -6,6 +6,7 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::{Backend, LocalClusterset};
 use k8s_openapi::{api::core::v1::Node, jiff::Timestamp};
 use kube::{
     Api,
@@ -13,10 +14,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use shared::api::names::KUBE_SYSTEM_NAMESPACE;
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset},
-    sim::SimCluster,
-};
+use sim::SimCluster;
 
 use super::{CONTROL_PLANE, NODES, member, until};
 

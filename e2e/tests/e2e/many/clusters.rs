@@ -8,6 +8,10 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::{Backend, LocalClusterset, eventually::eventually, shop::unique_name},
+    real::Fleet,
+};
 use k8s_openapi::api::{
     core::v1::{Namespace, Service},
     discovery::v1::EndpointSlice,
@@ -21,11 +25,6 @@ use serde_json::{Value, json};
 use shared::{
     api::{ServiceExport, ServiceImport, names},
     model::{Fact, ServiceKey, SessionAffinity, derived_name::derived_service_name},
-};
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset, eventually::eventually},
-    real::Fleet,
-    suite::unique_name,
 };
 
 use super::{Played, create_namespace, export, slice, slice_key};

@@ -10,6 +10,10 @@ use std::{
 };
 
 use anyhow::Context;
+use cluster::{
+    clusterset::LocalClusterset,
+    member::{Member, hello},
+};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, api::PostParams};
 use libtest_mimic::Trial;
@@ -24,11 +28,7 @@ use shared::{
     wire,
 };
 use tokio::sync::mpsc;
-use tributary_e2e::{
-    clusterset::LocalClusterset,
-    member::{Member, hello},
-    suite::{real_test, test_with_own_clusters},
-};
+use tributary_e2e::suite::{real_test, test_with_own_clusters};
 
 /// When the oldest of the played exports was created.
 const FIRST_CREATED_SECONDS: u64 = 1_700_000_000;

@@ -9,16 +9,16 @@ use std::{
 };
 
 use anyhow::{Context, ensure};
+use cluster::{
+    clusterset::{Backend, LocalClusterset},
+    real::{Fleet, Options},
+    rights::denied::Watched,
+};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{Api, Client, ResourceExt, api::ListParams};
 use shared::{
     api::names::LABEL_MANAGED_BY,
     model::{Fact, ServiceKey, SessionAffinity, derived_name::imported_slice_name},
-};
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset},
-    real::{Fleet, Options},
-    rights::denied::Watched,
 };
 
 use super::{Played, create_namespace, export, slice, slice_key};

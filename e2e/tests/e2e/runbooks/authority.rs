@@ -9,8 +9,8 @@ use std::{
 };
 
 use anyhow::{bail, ensure};
+use cluster::clusterset::{Backend, LocalClusterset, Program, Role, admin, questions};
 use shared::model::ClusterId;
-use tributary_e2e::clusterset::{Backend, LocalClusterset, Program, Role, admin, questions};
 
 use super::{Page, Player};
 use crate::join::{joinable_on, made, start_hub};

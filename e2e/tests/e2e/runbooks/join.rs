@@ -3,8 +3,8 @@
 use std::{ffi::OsString, fs};
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::{Backend, LocalClusterset, Program, Role, questions};
 use hub::certs::Subject;
-use tributary_e2e::clusterset::{Backend, LocalClusterset, Program, Role, questions};
 
 use super::{Page, Player};
 

@@ -1,6 +1,11 @@
 //! The runbook of a cluster that leaves, and of one that is evicted.
 
 use anyhow::ensure;
+use cluster::clusterset::{
+    Backend, LocalClusterset,
+    questions::{self, kinds},
+    shop::Shop,
+};
 use k8s_openapi::{ByteString, api::core::v1::Secret};
 use kube::{
     Api,
@@ -8,7 +13,6 @@ use kube::{
 };
 use serde_json::json;
 use shared::api::names::TRIBUTARY_NAMESPACE;
-use tributary_e2e::clusterset::{Backend, LocalClusterset, questions, questions::kinds, shop::Shop};
 
 use super::{Page, Player, recorded};
 

@@ -1,6 +1,12 @@
 //! The runbooks of members that are lost, many at one time among them, and of one that takes back most of its exports.
 
 use anyhow::ensure;
+use cluster::clusterset::{
+    Backend, LocalClusterset,
+    eventually::eventually,
+    questions::{self, kinds},
+    shop::Shop,
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{
     Api,
@@ -10,9 +16,6 @@ use serde_json::json;
 use shared::api::{
     ServiceImport,
     names::{AGENT_LEASE, ANNOTATION_ACCEPT_WITHDRAWALS, TRIBUTARY_NAMESPACE},
-};
-use tributary_e2e::clusterset::{
-    Backend, LocalClusterset, eventually::eventually, questions, questions::kinds, shop::Shop,
 };
 
 use super::{Page, Player, recorded};

@@ -15,12 +15,12 @@ mod restore;
 
 use std::sync::Arc;
 
-use libtest_mimic::Trial;
-use tributary_e2e::{
+use cluster::{
     clusterset::{Backend, LocalClusterset, eventually::eventually, questions::kinds},
     real::Fleet,
-    suite::{real_test, sim_test},
 };
+use libtest_mimic::Trial;
+use tributary_e2e::suite::{real_test, sim_test};
 
 use crate::player::Player;
 use page::Page;

@@ -3,7 +3,10 @@
 use std::fs;
 
 use anyhow::{Context, ensure};
-use tributary_e2e::clusterset::{Backend, questions, questions::kinds};
+use cluster::clusterset::{
+    Backend,
+    questions::{self, kinds},
+};
 
 use super::{
     Page, Player,

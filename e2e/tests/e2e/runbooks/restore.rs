@@ -3,7 +3,7 @@
 use std::fs;
 
 use anyhow::ensure;
-use tributary_e2e::clusterset::{Backend, LocalClusterset, questions, shop::Shop};
+use cluster::clusterset::{Backend, LocalClusterset, questions, shop::Shop};
 
 use super::{Page, Player};
 

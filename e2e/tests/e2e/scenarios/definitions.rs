@@ -1,11 +1,9 @@
 //! Clusters whose CustomResourceDefinitions are older, go, and come again.
 
 use anyhow::{Context, ensure};
+use cluster::deploy;
 use serde_json::json;
-use tributary_e2e::{
-    deploy,
-    sim::{Crd, current_crds, older_crds},
-};
+use sim::{Crd, current_crds, older_crds};
 
 use super::story::{
     EVENTUALLY_WAIT, Kind, Story,

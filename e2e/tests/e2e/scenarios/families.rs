@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use serde_json::{Value, json};
-use tributary_e2e::{
+use cluster::{
     clusterset::Backend,
     real::{Fleet, Options, ServiceFamilies},
 };
+use serde_json::{Value, json};
 
 use super::story::{
     CLUSTERS, Kind, Story, act,

@@ -2,11 +2,11 @@
 //! with its endpoints only where nobody else answers; what it exported comes back, or an operator lets it go.
 
 use anyhow::ensure;
-use serde_json::Value;
-use tributary_e2e::clusterset::{
+use cluster::clusterset::{
     eventually::eventually,
     questions::{kinds, state},
 };
+use serde_json::Value;
 
 use super::{
     definitions::{EXPORTS, install_again, remove},

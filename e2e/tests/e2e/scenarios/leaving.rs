@@ -2,16 +2,16 @@
 //! In its own cluster nothing of ours is left, with the hub or without it, but for what was asked to stay.
 
 use anyhow::ensure;
+use cluster::clusterset::{
+    admin,
+    eventually::eventually,
+    questions::{events, kinds, said, state},
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, api::ListParams};
 use serde_json::Value;
 use shared::api::names::{
     AGENT_MANAGER, LABEL_MANAGED_BY, PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET, TRIBUTARY_NAMESPACE,
-};
-use tributary_e2e::clusterset::{
-    admin,
-    eventually::eventually,
-    questions::{events, kinds, said, state},
 };
 
 use super::story::{

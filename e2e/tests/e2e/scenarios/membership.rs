@@ -1,11 +1,11 @@
 //! What a member's cluster says of itself (KEP-2149): its id and its clusterset, for as long as it is a member.
 
 use anyhow::ensure;
+use cluster::clusterset::{eventually::eventually, questions};
 use serde_json::{Value, json};
 use shared::api::names::{
     ABOUT_API_VERSION, AGENT_MANAGER, LABEL_MANAGED_BY, PROPERTY_CLUSTER_ID, PROPERTY_CLUSTERSET,
 };
-use tributary_e2e::clusterset::{eventually::eventually, questions};
 
 use super::{
     definitions,

@@ -23,11 +23,9 @@ mod story;
 
 use std::sync::Arc;
 
+use cluster::clusterset::Backend;
 use libtest_mimic::Trial;
-use tributary_e2e::{
-    clusterset::Backend,
-    suite::{SCENARIO_WAIT, real_test, sim_test, test_with_own_clusters},
-};
+use tributary_e2e::suite::{SCENARIO_WAIT, real_test, sim_test, test_with_own_clusters};
 
 use crate::charts::with_policies;
 use story::tell;

@@ -1,9 +1,9 @@
 //! An import is exactly where its namespace is.
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::shop::unique_name;
 use kube::api::DeleteParams;
 use serde_json::json;
-use tributary_e2e::suite::unique_name;
 
 use super::story::{
     Kind, Story,

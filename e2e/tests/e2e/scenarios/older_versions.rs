@@ -2,9 +2,10 @@
 //! it is, and its definitions stay as they are until a person replaces them.
 
 use anyhow::{Context, ensure};
+use cluster::{clusterset::admin, deploy};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
-use tributary_e2e::{clusterset::admin, deploy, sim::Crd};
+use sim::Crd;
 
 use super::{
     definitions::{EXPORTS, IMPORTS, install_again, remove},

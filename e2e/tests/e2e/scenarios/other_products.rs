@@ -2,10 +2,10 @@
 //! left byte for byte as it is, everything else is served, and its names are taken once they are free.
 
 use anyhow::{Context, ensure};
+use cluster::clusterset::admin;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
 use shared::model::derived_name::derived_service_name;
-use tributary_e2e::clusterset::admin;
 
 use super::{
     ownership::reported,

@@ -1,8 +1,8 @@
 //! Exports that cannot be: each says why, makes no import, takes no place in the order, and can be repaired.
 
 use anyhow::ensure;
+use cluster::clusterset::shop::unique_name;
 use serde_json::{Value, json};
-use tributary_e2e::suite::unique_name;
 
 use super::story::{
     Kind, Story, act,

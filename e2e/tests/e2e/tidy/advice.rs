@@ -17,9 +17,9 @@ const ALL: &str = "shared/model/src/testing/advice.rs";
 /// What builds no command, but a part of one that no list needs by itself.
 const PARTS: [&str; 1] = ["quoted"];
 /// Where those of this workspace are written.
-const PLACE_OF_E2E: &str = "e2e/src/advice.rs";
+const PLACE_OF_E2E: &str = "e2e/advice/src/lib.rs";
 /// Where commands are typed and not advised: each is parsed when it is carried out.
-const TYPED: &str = "e2e/src/demo/record.rs";
+const TYPED: &str = "e2e/demo/src/record.rs";
 /// Names of tools, which are no commands.
 const TOOLS: [&str; 1] = ["tributary-hub certs"];
 
@@ -94,7 +94,7 @@ fn of_the_workspace() -> anyhow::Result<()> {
     let command = Regex::new(r"cargo (?:control-plane|crash|demo|load|netsim|sim) [a-z{-]")?;
     let (mut found, mut in_place) = (Vec::new(), 0);
     for source in source::files(&[".rs"])? {
-        let e2e = source.path.starts_with("e2e/src/") && !source.path.ends_with("/args.rs");
+        let e2e = source::is_e2e(&source.path) && !source.path.ends_with("/args.rs");
         if !e2e || source.is_test() || source.path == TYPED {
             continue;
         }

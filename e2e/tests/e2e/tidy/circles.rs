@@ -238,21 +238,21 @@ fn check_sees() -> anyhow::Result<()> {
         seen(&direct)?
     );
     let longer = [
-        ("e2e/src/sim/mod.rs", ""),
+        ("e2e/sim/src/lib.rs", ""),
         (
-            "e2e/src/sim/list.rs",
+            "e2e/sim/src/list.rs",
             "use super::{\n    kinds::Kind,\n    store::{Page as Sheet, Store},\n};\n",
         ),
         (
-            "e2e/src/sim/store.rs",
-            "pub(crate) use crate::sim::validate::text::words;\n",
+            "e2e/sim/src/store.rs",
+            "pub(crate) use crate::validate::text::words;\n",
         ),
-        ("e2e/src/sim/kinds.rs", ""),
-        ("e2e/src/sim/validate/mod.rs", ""),
-        ("e2e/src/sim/validate/text.rs", "use super::super::list::list;\n"),
+        ("e2e/sim/src/kinds.rs", ""),
+        ("e2e/sim/src/validate/mod.rs", ""),
+        ("e2e/sim/src/validate/text.rs", "use super::super::list::list;\n"),
     ];
     ensure!(
-        seen(&longer)? == ["e2e/src/sim: list store validate"],
+        seen(&longer)? == ["e2e/sim/src: list store validate"],
         "{:?}",
         seen(&longer)?
     );

@@ -9,8 +9,8 @@ use tributary_e2e::suite::plain_test;
 
 /// A type, and the only files that may define one of this name.
 const PLACES: &[(&str, &[&str])] = &[
-    ("World", &["e2e/src/verify/swarm/world/mod.rs"]),
-    ("LocalClusterset", &["e2e/src/clusterset/mod.rs"]),
+    ("World", &["e2e/swarm/src/world/mod.rs"]),
+    ("LocalClusterset", &["e2e/cluster/src/clusterset/mod.rs"]),
     ("View", &["hub/core/src/view/mod.rs"]),
     ("Room", &["hub/core/src/view/mod.rs"]),
     ("DiskRoom", &["hub/core/src/writer/disk_room.rs"]),
@@ -22,7 +22,7 @@ const PLACES: &[(&str, &[&str])] = &[
             "agent/src/link/machine.rs",
             "hub/src/session/machine.rs",
             // ... and one that load plays.
-            "e2e/src/load/player.rs",
+            "e2e/bench/src/player.rs",
         ],
     ),
 ];

@@ -8,7 +8,7 @@ use regex::Regex;
 use tributary_e2e::suite::plain_test;
 
 /// Whose messages are read.
-const PROGRAMS: [&str; 5] = ["shared/", "hub/", "agent/", "cli/", "e2e/src/"];
+const PROGRAMS: [&str; 4] = ["shared/", "hub/", "agent/", "cli/"];
 
 /// Sources whose log fields are read: the programs that people run.
 const LOGGING: [&str; 3] = ["shared/", "hub/", "agent/"];
@@ -97,27 +97,27 @@ const ALLOWED: &[Allowed] = &[
         why: "a duration",
     },
     Allowed {
-        path: "e2e/src/sim/",
+        path: "e2e/sim/src/",
         shown: &[],
         why: "refusals quote what was sent as those of real API servers do",
     },
     Allowed {
-        path: "e2e/src/verify/netsim/clusterset.rs",
+        path: "e2e/netsim/src/clusterset.rs",
         shown: &["event"],
         why: "a line of the trace, which is hashed; whoever reads it has the source beside it",
     },
     Allowed {
-        path: "e2e/src/oracle/declared.rs",
+        path: "e2e/oracle/src/declared.rs",
         shown: &[""],
         why: "a value that is compared and never shown",
     },
     Allowed {
-        path: "e2e/src/verify/planted/mod.rs",
+        path: "e2e/variants/src/planted/mod.rs",
         shown: &["depth"],
         why: "a question that is hashed and never shown",
     },
     Allowed {
-        path: "e2e/src/verify/mutants/mod.rs",
+        path: "e2e/variants/src/mutants/mod.rs",
         shown: &[""],
         why: "a question that is hashed and never shown",
     },
@@ -142,7 +142,7 @@ const ALLOWED: &[Allowed] = &[
         why: "texts in quotation marks, as Go writes them",
     },
     Allowed {
-        path: "e2e/src/verify/netsim/script.rs",
+        path: "e2e/netsim/src/script.rs",
         shown: &[],
         why: "the history of a simulation, for who knows its source",
     },
@@ -181,7 +181,8 @@ fn messages() -> anyhow::Result<()> {
         );
     }
     for source in sources {
-        let program = PROGRAMS.iter().any(|path| source.path.starts_with(path));
+        let product = PROGRAMS.iter().any(|path| source.path.starts_with(path));
+        let program = product || source::is_e2e(&source.path);
         if program && !source.is_test() {
             found.extend(raw(&source)?);
         }
@@ -267,7 +268,10 @@ fn check_sees() -> anyhow::Result<()> {
         "    bail!(\"{lost:#?}\");\n",
         "    context(format!(\"after {step:?}\"))\n",
     ] {
-        ensure!(judged("e2e/src/bin/sim.rs", bad)?.len() == 1, "not seen: {bad}");
+        ensure!(
+            judged("e2e/swarm/src/main.rs", bad)?.len() == 1,
+            "not seen: {bad}"
+        );
     }
     let good = "    println!(\"{step}\");\n#[cfg(test)]\nmod tests {\n    panic!(\"{step:?}\");\n}\n";
     ensure!(judged("hub/src/run.rs", good)?.is_empty(), "seen: {good}");

@@ -115,9 +115,9 @@ fn simulated() -> anyhow::Result<()> {
     let sources = source::files(&[".rs"])?;
     let simulated = sources
         .iter()
-        .filter(|source| source.path.starts_with("e2e/src/sim/") && !source.is_test());
+        .filter(|source| source.path.starts_with("e2e/sim/src/") && !source.is_test());
     let lines: usize = simulated.map(|source| source.code().len()).sum();
-    ensure!(lines > 0, "e2e/src/sim has no files: correct the path");
+    ensure!(lines > 0, "e2e/sim has no files: correct the path");
     ensure!(
         lines <= SIMULATED_LINES_MAX,
         "the simulated clusters have {lines} lines of code, the limit is {SIMULATED_LINES_MAX}: real clusters are there \

@@ -117,3 +117,8 @@ pub(super) fn is_product(path: &str) -> bool {
     let crates = ["shared/", "hub/", "agent/", "cli/"];
     crates.iter().any(|place| path.starts_with(place)) && path.contains("/src/")
 }
+
+/// Returns true for a source of what verifies, measures or shows the product, and for none of the scenarios.
+pub(super) fn is_e2e(path: &str) -> bool {
+    path.starts_with("e2e/") && path.contains("/src/") && !path.starts_with("e2e/fuzz/")
+}

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use cluster::clusterset::shop::unique_name;
 use jiff::Timestamp;
 use kube::{
     Client,
@@ -10,7 +11,6 @@ use kube::{
     core::GroupVersionKind,
 };
 use serde_json::{Value, json};
-use tributary_e2e::suite::unique_name;
 
 use super::{CLUSTERS, EVENTUALLY_POLL, Story, expect, objects};
 

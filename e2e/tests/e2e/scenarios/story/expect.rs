@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 use shared::model::ServiceKey;
-use tributary_e2e::oracle;
 
 use super::seen::{Seen, condition, label};
 

@@ -18,14 +18,16 @@ pub(super) mod seen;
 use std::time::Duration;
 
 use anyhow::ensure;
+use cluster::{
+    clusterset::{
+        Backend, LocalClusterset,
+        shop::{LABEL_STORY, RUNNING, unique_name},
+    },
+    rights::denied::{Asked, Watched},
+};
 use futures::future::BoxFuture;
 use serde_json::json;
 use tempfile::TempDir;
-use tributary_e2e::{
-    clusterset::{Backend, LocalClusterset},
-    rights::denied::{Asked, Watched},
-    suite::{LABEL_STORY, RUNNING, unique_name},
-};
 
 pub(super) use act::Kind;
 

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, ensure};
-use serde_json::Value;
-use tributary_e2e::{
+use cluster::{
     clusterset,
     real::{HARNESS_USER, Mark, resource_versions},
 };
+use serde_json::Value;
 
 use super::{CLUSTERS, Story, seen};
 
@@ -156,7 +156,7 @@ impl Story {
                 .clone()
                 .context("a namespace has a name")?;
             let object: Value = serde_json::to_value(namespace)?;
-            let of_a_story = !seen::label(&object, tributary_e2e::suite::LABEL_STORY).is_empty();
+            let of_a_story = !seen::label(&object, cluster::clusterset::shop::LABEL_STORY).is_empty();
             if name != self.namespace && of_a_story {
                 others.push(name);
             }

@@ -6,14 +6,12 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, ensure};
+use cluster::clusterset::picture::picture;
 use kube::api::ListParams;
+use oracle::{self, Picture};
 use serde_json::Value;
 use shared::model::derived_name::derived_service_name;
 use tokio::time::Instant;
-use tributary_e2e::{
-    clusterset::picture::picture,
-    oracle::{self, Picture},
-};
 
 use super::{CLUSTERS, EVENTUALLY_POLL, EVENTUALLY_WAIT, Kind, Story};
 

@@ -1,0 +1,207 @@
+//! Owns: our Go module with the control plane: where its sources and its binary are, and whether they agree.
+//! Never: runs Go (`build` does).
+
+use super::Unavailable;
+use advice::BUILD_CONTROL_PLANE;
+use std::path::{Path, PathBuf};
+
+/// A source file larger than this is not ours.
+const SOURCE_BYTES_MAX: u64 = 4 << 20;
+/// Where the binary is, from the target directory.
+const CONTROL_PLANE: &str = "control-plane";
+
+/// The Go module and the place of what is built from it.
+#[derive(Debug, Clone)]
+pub struct Module {
+    sources: PathBuf,
+    target: PathBuf,
+}
+
+impl Module {
+    /// The module of this workspace, with cargo's own target directory.
+    pub fn of_this_workspace() -> Self {
+        let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let e2e = manifest.parent().unwrap_or(manifest);
+        Self::at(&e2e.join("control-plane"), &target_directory(e2e))
+    }
+
+    /// A module whose sources are in `sources`, built below `target`.
+    pub fn at(sources: &Path, target: &Path) -> Self {
+        Self {
+            sources: sources.to_path_buf(),
+            target: target.to_path_buf(),
+        }
+    }
+
+    /// The directory of the Go sources.
+    pub fn sources(&self) -> &Path {
+        &self.sources
+    }
+
+    /// Where the binary belongs.
+    pub fn binary(&self) -> PathBuf {
+        self.target.join(CONTROL_PLANE).join("control-plane")
+    }
+
+    /// Cargo's target directory.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Where tools installed beside it belong.
+    pub fn tools(&self) -> PathBuf {
+        self.target.join("tools")
+    }
+
+    fn stamp(&self) -> PathBuf {
+        self.target.join(CONTROL_PLANE).join("control-plane.hash")
+    }
+
+    /// The binary, when it is there and was built from the present sources.
+    pub fn built(&self) -> Result<PathBuf, Unavailable> {
+        let binary = self.binary();
+        if !binary.is_file() {
+            return Err(Unavailable {
+                reason: format!("no control plane is built; run `{BUILD_CONTROL_PLANE}`"),
+            });
+        }
+        let stamped = std::fs::read_to_string(self.stamp()).unwrap_or_default();
+        match self.hash() {
+            Ok(hash) if hash == stamped.trim() => Ok(binary),
+            Ok(_) => Err(Unavailable {
+                reason: format!("the control plane is older than its sources; run `{BUILD_CONTROL_PLANE}`"),
+            }),
+            Err(error) => Err(Unavailable {
+                reason: format!("cannot read {}: {error}", self.sources.display()),
+            }),
+        }
+    }
+
+    /// Records that the binary was built from sources with this hash.
+    pub(super) fn record(&self, hash: &str) -> std::io::Result<()> {
+        std::fs::write(self.stamp(), hash)
+    }
+
+    /// One hash over everything the binary is made from, in the order of the file names.
+    pub(super) fn hash(&self) -> std::io::Result<String> {
+        let mut files: Vec<PathBuf> = std::fs::read_dir(&self.sources)?
+            .map(|entry| entry.map(|entry| entry.path()))
+            .collect::<Result<_, _>>()?;
+        files.retain(|path| is_source(path));
+        files.sort();
+        let mut hasher = blake3::Hasher::new();
+        for path in files {
+            let length = std::fs::metadata(&path)?.len();
+            if length > SOURCE_BYTES_MAX {
+                let what = format!("{} is larger than {SOURCE_BYTES_MAX} bytes", path.display());
+                return Err(std::io::Error::new(std::io::ErrorKind::InvalidData, what));
+            }
+            hasher.update(path.file_name().unwrap_or_default().as_encoded_bytes());
+            hasher.update(&length.to_be_bytes());
+            hasher.update(&std::fs::read(&path)?);
+        }
+        Ok(hasher.finalize().to_hex().to_string())
+    }
+
+    /// The Kubernetes version the module links, as its go.mod requires it.
+    pub fn kubernetes_version(&self) -> Option<String> {
+        let text = std::fs::read_to_string(self.sources.join("go.mod")).ok()?;
+        required_version(&text, "k8s.io/kubernetes")
+    }
+}
+
+fn is_source(path: &Path) -> bool {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    matches!(extension, Some("go" | "mod" | "sum"))
+}
+
+fn required_version(go_mod: &str, module: &str) -> Option<String> {
+    go_mod.lines().find_map(|line| {
+        let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+        (words.next() == Some(module))
+            .then(|| words.next().map(str::to_owned))
+            .flatten()
+    })
+}
+
+/// Cargo marks its target directory; the running program lies somewhere below it, wherever it was put. The copy of the
+/// workspace that has variants in it is built in a directory of its own below that one (`verify::variants`), where
+/// nothing but what cargo builds is: of several marked ones the first counts that has a control plane.
+fn target_directory(manifest: &Path) -> PathBuf {
+    let running = std::env::current_exe().unwrap_or_default();
+    // The manifest's parent, and not `..` behind it: people read these paths.
+    let workspace = manifest.parent().unwrap_or(manifest);
+    marked_above(&running).unwrap_or_else(|| workspace.join("target"))
+}
+
+fn marked_above(running: &Path) -> Option<PathBuf> {
+    let is_marked = |directory: &&Path| directory.join("CACHEDIR.TAG").is_file();
+    let marked: Vec<&Path> = running.ancestors().filter(is_marked).collect();
+    let built = marked
+        .iter()
+        .find(|directory| directory.join(CONTROL_PLANE).is_dir());
+    built.or(marked.first()).map(|directory| directory.to_path_buf())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn module_with_binary() -> (tempfile::TempDir, Module) {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let module = Module::at(
+            &directory.path().join("sources"),
+            &directory.path().join("target"),
+        );
+        std::fs::create_dir_all(module.sources()).expect("sources");
+        std::fs::create_dir_all(module.binary().parent().expect("a parent")).expect("target");
+        std::fs::write(module.sources().join("main.go"), "package main").expect("a source");
+        std::fs::write(module.binary(), "binary").expect("a binary");
+        (directory, module)
+    }
+
+    #[test]
+    fn a_binary_counts_only_with_the_hash_of_its_sources() {
+        let (_directory, module) = module_with_binary();
+        module.built().expect_err("no hash is recorded");
+        module.record(&module.hash().expect("a hash")).expect("recorded");
+        assert_eq!(module.built().expect("it is current"), module.binary());
+        std::fs::write(module.sources().join("main.go"), "package other").expect("a change");
+        let refused = module.built().expect_err("the sources changed");
+        assert!(refused.reason.contains("older than its sources"), "{refused}");
+    }
+
+    #[test]
+    fn files_that_are_no_sources_do_not_change_the_hash() {
+        let (_directory, module) = module_with_binary();
+        let before = module.hash().expect("a hash");
+        std::fs::write(module.sources().join("notes.md"), "words").expect("a note");
+        assert_eq!(module.hash().expect("a hash"), before);
+    }
+
+    #[test]
+    fn a_copy_below_the_target_directory_has_its_control_plane() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let outer = directory.path().join("target");
+        let inner = outer.join("variants").join("target");
+        let running = inner.join("sim").join("deps").join("e2e");
+        std::fs::create_dir_all(running.parent().expect("a parent")).expect("directories");
+        assert_eq!(marked_above(&running), None);
+        for target in [&outer, &inner] {
+            std::fs::write(target.join("CACHEDIR.TAG"), "").expect("a mark");
+        }
+        assert_eq!(marked_above(&running), Some(inner), "there is no control plane");
+        std::fs::create_dir(outer.join(CONTROL_PLANE)).expect("a directory");
+        assert_eq!(marked_above(&running), Some(outer));
+    }
+
+    #[test]
+    fn the_kubernetes_version_is_read_from_go_mod() {
+        let go_mod = "module x\n\nrequire (\n\tk8s.io/component-base v0.1.2\n\tk8s.io/kubernetes v1.2.3\n)\n";
+        assert_eq!(
+            required_version(go_mod, "k8s.io/kubernetes").as_deref(),
+            Some("v1.2.3")
+        );
+        assert_eq!(required_version(go_mod, "k8s.io/absent"), None);
+    }
+}
