@@ -271,7 +271,7 @@ impl ManagementCluster {
         Ok(plans)
     }
 
-    /// What the command `clusterclass diff` says of the whole cluster, with an object of a file edited, if one is given.
+    /// The output of `clusterclass diff` for the whole cluster, with an object of a file edited, if one is given.
     pub(super) async fn diff(&self, edited: Option<&Value>) -> anyhow::Result<(String, Changes)> {
         let mut file = tempfile::NamedTempFile::new()?;
         let kubeconfig = self.fleet.clusters()[0].kubeconfig_path().display().to_string();

@@ -16,13 +16,13 @@ use super::{decide::Terms, manifests::AgentManifests, seal::Seals};
 pub struct Asked<'a> {
     /// The agent is installed, instead of a Secret with its objects.
     pub installs: bool,
-    /// How long a Cluster is kept from going.
+    /// The longest time for which a Cluster is kept from going.
     pub drain_limit: Duration,
     /// File with the objects of the agent.
     pub agent: Option<&'a Path>,
-    /// Where members reach the hub.
+    /// Addresses at which members reach the hub.
     pub hub_addresses: &'a [HubAddress],
-    /// Where they join; at the port of `joinable` of the same hosts if empty.
+    /// Addresses at which they join; if empty, the same hosts at the port of `joinable`.
     pub join_addresses: &'a [HubAddress],
     /// The key that signs certificates of those who join.
     pub join_key: Option<&'a Path>,
