@@ -222,7 +222,7 @@ pub(super) const ROOMS: &[PureRoom] = &[
     },
     PureRoom {
         path: "hub/topology/controller/src/shadow/differing.rs",
-        may_name: &["crate::desired"],
+        may_name: &["crate::desired", "crate::model"],
     },
     PureRoom {
         path: "hub/topology/clusterclass/src/model",
