@@ -7,7 +7,6 @@ use shared::{
     wire::{self, view},
 };
 
-use super::explains::{ObjectExplained, TopologyExplained};
 use super::query::{SeenExport, SeenImport, SeenMember};
 use crate::{
     fold::{
@@ -16,6 +15,7 @@ use crate::{
     },
     session::{Report, applied::Standing},
 };
+use topology_controller::{ObjectExplained, TopologyExplained};
 
 pub(super) fn member(seen: SeenMember, report: Option<Report>, now: u64) -> v1::MemberState {
     let (agent_version, standing) = match report {
