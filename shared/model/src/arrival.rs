@@ -1,8 +1,11 @@
 //! In which clusters of the clusterset an export arrived, for people. It is never recorded, and nothing is decided by it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
-use super::ClusterId;
+use super::{ClusterId, ServiceKey};
 
 /// Most clusters that the words name for each reason.
 const NAMED_MAX: usize = 5;
@@ -29,6 +32,15 @@ pub struct Arrival {
     pub clusters: BTreeSet<ClusterId>,
     /// The others.
     pub lacking: BTreeMap<ClusterId, Lack>,
+}
+
+/// Services that arrived in the same clusters: the whole word on each.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArrivedServices {
+    /// The services.
+    pub services: BTreeSet<ServiceKey>,
+    /// Where they arrived.
+    pub arrival: Arc<Arrival>,
 }
 
 impl Arrival {

@@ -6,10 +6,12 @@ use std::{collections::BTreeSet, sync::Arc};
 use bytes::Bytes;
 
 use super::{
-    Arrival, ChangedBy, ClusterId, Cursor, EncodedFact, Epoch, ExportStatus, FactsDigest, ImportedSlice,
+    ChangedBy, ClusterId, Cursor, EncodedFact, Epoch, ExportStatus, FactsDigest, ImportedSlice,
     ImportedSliceKey, KeyFingerprint, ListingGroup, Revision, ServiceImport, ServiceKey, SessionId,
     policy::LossAction,
 };
+
+pub use super::arrival::ArrivedServices;
 
 /// The protocol version that this build speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
@@ -164,15 +166,6 @@ pub enum HubMessage {
     RenewalAnswered(Result<Box<Renewed>, Box<str>>),
     /// In which clusters exports of the member arrived; at most [`ARRIVED_SERVICES_MAX`] services.
     ExportsArrived(Vec<ArrivedServices>),
-}
-
-/// Services that arrived in the same clusters: the whole word on each.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ArrivedServices {
-    /// The services.
-    pub services: BTreeSet<ServiceKey>,
-    /// Where they arrived.
-    pub arrival: Arc<Arrival>,
 }
 
 /// What a hub gives who asks for a certificate.

@@ -336,9 +336,8 @@ impl Desired {
         generation: u64,
         namespaces: impl IntoIterator<Item = Box<str>>,
     ) -> Touched {
-        let admitted = namespaces
-            .into_iter()
-            .filter(|namespace| self.interest.admits(namespace, generation));
+        let all = namespaces.into_iter();
+        let admitted = all.filter(|namespace| self.interest.admits(namespace, generation));
         let admitted: BTreeSet<Box<str>> = admitted.collect();
         if let Some(staged) = &mut self.staged {
             staged.covered.extend(admitted); // everything is planned once the snapshot is complete
@@ -509,12 +508,8 @@ impl Desired {
         let slices = self.held.slices.keys().map(|key| &key.service);
         let statuses = self.held.statuses.keys();
         let removed = self.removed.iter().map(service_of);
-        imports
-            .chain(slices)
-            .chain(statuses)
-            .chain(removed)
-            .cloned()
-            .collect()
+        let all = imports.chain(slices).chain(statuses).chain(removed);
+        all.cloned().collect()
     }
 
     /// The cluster holds nothing any more that a removal of this service names: the removals have done their work.
