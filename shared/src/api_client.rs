@@ -21,7 +21,7 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder};
 
-pub use deadline::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENT_BYTES_MAX, NoAnswer, TooLarge};
+pub use deadline::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENT_BYTES_MAX, NoAnswer, TooLarge, WATCH_WAIT};
 pub use request::ApiMetrics;
 pub use served_version::{KindVersion, ServedVersions};
 
