@@ -20,6 +20,7 @@ mod clients;
 mod clock;
 mod connection;
 mod connector;
+mod control_frames;
 mod credentials;
 mod dial;
 mod files;
