@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric},
+    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder},
     metrics::gauge::ConstGauge,
     registry::Registry,
 };
@@ -43,10 +43,13 @@ impl Collector for WatchMetrics {
         ];
         let help = "Objects that cannot be decoded and count as unknown, by kind";
         let unreadable = of_kinds.map(|(kind, unreadable, _)| (kind, unreadable));
-        encode_by_kind(&mut encoder, "objects_unreadable", help, unreadable)?;
+        let kind_of_metric = ConstGauge::new(0_i64).metric_type();
+        let family = encoder.encode_descriptor("objects_unreadable", help, None, kind_of_metric)?;
+        encode_by_kind(family, unreadable)?;
         let help = "1 while lists or watches of the kind fail again and again, so that changes are not seen";
         let failing = of_kinds.map(|(kind, _, failing)| (kind, usize::from(failing)));
-        encode_by_kind(&mut encoder, "watch_failing", help, failing)
+        let family = encoder.encode_descriptor("watch_failing", help, None, kind_of_metric)?;
+        encode_by_kind(family, failing)
     }
 }
 
@@ -54,14 +57,7 @@ fn of_kind<K: Kept>(kind: &'static str, watched: &Watched<K>) -> (&'static str, 
     (kind, watched.unreadable_count(), watched.is_followed_badly())
 }
 
-fn encode_by_kind(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    values: [(&str, usize); 5],
-) -> Result<(), std::fmt::Error> {
-    let gauge = ConstGauge::new(0_i64);
-    let mut family = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
+fn encode_by_kind(mut family: MetricEncoder<'_>, values: [(&str, usize); 5]) -> Result<(), std::fmt::Error> {
     for (kind, value) in values {
         let labels = [("kind", kind)];
         let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
