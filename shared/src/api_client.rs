@@ -2,7 +2,6 @@
 //! dead connections, counts, and never repeats a request: whoever asked knows when to ask again.
 
 mod deadline;
-mod no_proxy;
 mod request;
 mod served_version;
 
@@ -25,7 +24,10 @@ pub use deadline::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENT_BYTES_MAX, NoAnswer, Too
 pub use request::ApiMetrics;
 pub use served_version::{KindVersion, ServedVersions};
 
-use crate::process::FileError;
+use crate::{
+    no_proxy::{from_environment, is_direct},
+    process::FileError,
+};
 use deadline::Deadline;
 
 /// Longest wait for a TCP connection.
@@ -81,20 +83,13 @@ pub fn api_client(mut config: Config, metrics: ApiMetrics) -> anyhow::Result<Cli
 
 /// A proxy of the environment is for the hosts that NO_PROXY does not leave out; one of the kubeconfig is for all.
 fn heed_no_proxy(config: &mut Config, variable: impl Fn(&str) -> Option<String>) {
-    let first = |names: [&str; 2]| {
-        names
-            .into_iter()
-            .filter_map(&variable)
-            .find(|value| !value.is_empty())
-    };
+    let first = |names: [&str; 2]| from_environment(names, &variable);
     let Some(proxy) = &config.proxy_url else { return };
     let of_environment = first(["HTTPS_PROXY", "https_proxy"]).and_then(|proxy| proxy.parse::<Uri>().ok());
     let no_proxy = first(["NO_PROXY", "no_proxy"]).unwrap_or_default();
     let url = &config.cluster_url;
     let port = url.port_u16().or(Some(443));
-    if of_environment.as_ref() == Some(proxy)
-        && no_proxy::is_direct(url.host().unwrap_or_default(), port, &no_proxy)
-    {
+    if of_environment.as_ref() == Some(proxy) && is_direct(url.host().unwrap_or_default(), port, &no_proxy) {
         config.proxy_url = None;
     }
 }

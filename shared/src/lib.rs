@@ -20,6 +20,7 @@ pub mod api_client;
 pub mod doctor;
 pub mod identity;
 pub mod identity_lease;
+mod no_proxy;
 pub mod process;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
