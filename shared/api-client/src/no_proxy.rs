@@ -5,10 +5,7 @@
 use std::net::IpAddr;
 
 /// The value of the first of these variables that has one.
-pub fn from_environment(
-    names: [&str; 2],
-    variable: impl Fn(&str) -> Option<String>,
-) -> Option<String> {
+pub fn from_environment(names: [&str; 2], variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     names
         .into_iter()
         .filter_map(variable)
