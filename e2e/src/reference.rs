@@ -51,6 +51,7 @@ fn flags_page() -> String {
         cli::command::Cli::command(),
         hub::args::Cli::command(),
         agent::args::Cli::command(),
+        clusterclass_program::command::Cli::command(),
     ];
     for program in programs {
         let name = program.get_name().to_owned();

@@ -1,5 +1,5 @@
 // templates renders templates as Cluster API does: a case a line on standard input, what came of it a line on standard
-// output, until the input ends. A case and its answer are written as `tributary-hub topology render --cases` reads and
+// output, until the input ends. A case and its answer are written as `clusterclass render --cases` reads and
 // writes them.
 // With the argument `functions` it prints the names of sprig's functions instead.
 //

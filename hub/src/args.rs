@@ -16,7 +16,7 @@ use crate::{
     certs::command::CertsArgs,
     log::limits::{DiskArgs, RetentionArgs},
     maintain::command::EventLogArgs,
-    topology::command::TopologyArgs,
+    topology::own::hand_over::HandOverArgs,
 };
 
 pub(crate) use enrolment::{DRAIN_LIMIT, drain_limit};
@@ -91,13 +91,17 @@ pub enum Command {
         --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key"
     )]
     Doctor(Box<DoctorArgs>),
-    /// Try what a ClusterClass says
+    /// Hand the topologies of Clusters over to a hub that keeps them, or back to Cluster API
     #[command(
-        long_about = "Try what a ClusterClass says. No hub and no cluster is asked.\n\n\
-        Examples:\n  tributary-hub topology render --template '{{ .name | upper }}' --variables variables.json\n  \
-        tributary-hub topology patch -f class.yaml -f templates.yaml --variables variables.json"
+        long_about = "Hand the topologies of Clusters over from Cluster API's own controller to a hub with `--topology own`, or \
+        back. Names stay, nothing is replaced: a Cluster that is not as it would be planned is not handed over, nor is any \
+        while Cluster API's own controller is at work. Each Cluster is paused meanwhile, and what its objects say of the \
+        managers of their fields is changed, object by object.\n\n\
+        Without --confirm it is said what would be done. Exit code 0, or 2 if something is left to do, 1 if something is \
+        wrong.\n\n\
+        Example:\n  tributary-hub hand-over --to tributary --kubeconfig management.kubeconfig default/shop"
     )]
-    Topology(TopologyArgs),
+    HandOver(HandOverArgs),
 }
 
 /// The flags of `serve`.

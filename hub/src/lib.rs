@@ -26,9 +26,9 @@ pub mod profile;
 pub mod program;
 pub mod run;
 pub mod session;
-pub mod topology;
 
 pub use ::certs;
 pub use ::fold;
 pub use event_log as log;
-pub use hub_core::{bounds, clock, effects, metrics, push, recall, replay, snapshot, view, writer};
+pub use hub_core::{arrival, bounds, clock, effects, metrics, push, recall, replay, snapshot, view, writer};
+pub use topology_controller as topology;

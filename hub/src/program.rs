@@ -8,7 +8,7 @@ use clap::{CommandFactory, Parser};
 use crate::{
     args::{Cli, Command},
     certs, doctor, maintain, run,
-    topology::{self, desired::change::Changes},
+    topology::{desired::change::Changes, own::hand_over},
 };
 
 /// The exit code of a preview that changes something.
@@ -17,11 +17,11 @@ const PREVIEW_CHANGES: u8 = 2;
 const WRONG_ARGUMENTS: u8 = 2;
 /// The exit code of wrong arguments of [`PREVIEWS`], whose 2 says that something would change.
 const WRONG_ARGUMENTS_OF_PREVIEW: u8 = 1;
-/// The subcommand with the previews.
-const PREVIEWS: &str = "topology";
+/// The subcommand that previews.
+const PREVIEWS: &str = "hand-over";
 
 /// Runs what the arguments of this process say; 0 when it was done, 1 after a failure, whose reason is the last line
-/// on standard error. Wrong arguments end the process at once, with 2; those of `topology`, whose 2 says that something
+/// on standard error. Wrong arguments end the process at once, with 2; those of `hand-over`, whose 2 says that something
 /// would change, with 1.
 pub fn run() -> ExitCode {
     let Cli { log, command } = match Cli::try_parse() {
@@ -36,7 +36,7 @@ pub fn run() -> ExitCode {
         Command::Log(args) => maintain::command::run(args),
         Command::Certs(args) => certs::command::run(args).map(|said| print!("{said}")),
         Command::Doctor(args) => return doctor::run(&log, &args),
-        Command::Topology(args) => match topology::command::run(args) {
+        Command::HandOver(args) => match hand_over::run(&args) {
             Ok((said, changes)) => {
                 print!("{said}");
                 match changes {
@@ -76,24 +76,23 @@ mod tests {
     }
 
     #[test]
-    fn only_the_topology_command_ends_with_1_for_wrong_arguments() {
+    fn only_the_command_that_previews_ends_with_1_for_wrong_arguments() {
         let code = |number: u8| format!("{:?}", ExitCode::from(number));
         for line in [
-            "tributary-hub topology plan --no-such-flag",
-            "tributary-hub topology no-such-command",
-            "tributary-hub topology",
-            "tributary-hub --log-format json topology plan --no-such-flag",
+            "tributary-hub hand-over --no-such-flag",
+            "tributary-hub hand-over",
+            "tributary-hub --log-format json hand-over --no-such-flag",
         ] {
             assert_eq!(exit_code(line), code(1), "{line}");
         }
         for line in [
-            "tributary-hub certs ca --out topology --no-such-flag",
-            "tributary-hub log evict topology --no-such-flag",
-            "tributary-hub serve --data topology --no-such-flag",
-            "tributary-hub no-such-command topology",
+            "tributary-hub certs ca --out hand-over --no-such-flag",
+            "tributary-hub log evict hand-over --no-such-flag",
+            "tributary-hub serve --data hand-over --no-such-flag",
+            "tributary-hub no-such-command hand-over",
         ] {
             assert_eq!(exit_code(line), code(2), "{line}");
         }
-        assert_eq!(exit_code("tributary-hub topology --help"), code(0));
+        assert_eq!(exit_code("tributary-hub hand-over --help"), code(0));
     }
 }

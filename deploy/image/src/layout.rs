@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{
     architecture::Architecture,
-    layer::{self, File},
+    layer::{self, Effort, File},
 };
 
 /// How an index names an image: by a tag, or by its whole name.
@@ -38,15 +38,17 @@ pub struct Runs {
 pub struct Layout {
     /// How the image is named in its index: a name or a tag.
     name: String,
+    effort: Effort,
     files: Vec<File>,
     manifests: Vec<Descriptor>,
 }
 
 impl Layout {
     /// One without an image.
-    pub fn new(name: &str) -> Self {
+    pub fn new(name: &str, effort: Effort) -> Self {
         Self {
             name: name.to_owned(),
+            effort,
             files: Vec::new(),
             manifests: Vec::new(),
         }
@@ -54,7 +56,7 @@ impl Layout {
 
     /// Adds the image of one architecture, with this archive as its one layer; how many bytes it has compressed.
     pub fn add(&mut self, architecture: Architecture, archive: &[u8], runs: &Runs) -> anyhow::Result<usize> {
-        let layer = layer::compressed(archive)?;
+        let layer = layer::compressed(archive, self.effort)?;
         let size = layer.len();
         let layer = self.blob(MediaType::ImageLayerGzip, layer)?;
         let config = configuration(architecture, &digest(archive)?, runs)?;
@@ -193,7 +195,7 @@ mod tests {
     }
 
     fn files() -> BTreeMap<String, Vec<u8>> {
-        let mut layout = Layout::new("1.2.3");
+        let mut layout = Layout::new("1.2.3", Effort::Best);
         let runs = Runs {
             user: Some(USER),
             labels: vec![("b".into(), "2".into()), ("a".into(), "1".into())],

@@ -8,7 +8,7 @@ use anyhow::Context;
 use crate::{
     architecture::Architecture,
     compile,
-    layer::{self, File, Link},
+    layer::{self, Effort, File, Link},
     layout::{self, Layout, Runs},
     native::{self, Native},
     sbom,
@@ -36,7 +36,7 @@ pub(crate) fn published(
         eprintln!("note: files differ from commit {}", source.revision);
     }
     let license = fs::read(source.root.join("LICENSE")).context("cannot read LICENSE")?;
-    let mut layout = Layout::new(&source.version);
+    let mut layout = Layout::new(&source.version, Effort::Best);
     let mut files = Vec::new();
     for &architecture in architectures {
         let programs = compile::compile(source, architecture)?;
@@ -45,7 +45,12 @@ pub(crate) fn published(
         let bytes = layout.add(architecture, &archive, &runs(source))?;
         check_size(architecture, bytes)?;
         say_size(architecture, bytes);
-        files.push(programs_alone(source, architecture, &programs, Some(&license))?);
+        files.push(programs_alone(
+            source,
+            architecture,
+            &programs,
+            (Some(&license), Effort::Best),
+        )?);
         files.push(file(
             format!("{}.cdx.json", named(source, architecture)),
             sbom::list(source, architecture)?,
@@ -63,12 +68,15 @@ fn programs_alone(
     source: &Source,
     architecture: Architecture,
     programs: &[u8],
-    license: Option<&[u8]>,
+    (license, effort): (Option<&[u8]>, Effort),
 ) -> anyhow::Result<File> {
     let name = named(source, architecture);
     let prefix = format!("{name}/");
     let archive = archive(source, [&prefix; 2], programs, license, Vec::new())?;
-    Ok(file(format!("{name}.tar.gz"), layer::compressed(&archive)?))
+    Ok(file(
+        format!("{name}.tar.gz"),
+        layer::compressed(&archive, effort)?,
+    ))
 }
 
 /// Puts an image of the programs as tests have them into `out`, and the programs as an archive; the text of SHA256SUMS.
@@ -77,13 +85,18 @@ pub(crate) fn for_tests(
     architectures: &[Architecture],
     out: &Path,
 ) -> anyhow::Result<String> {
-    let mut layout = Layout::new(&source.version);
+    let mut layout = Layout::new(&source.version, Effort::Fast);
     let mut files = Vec::new();
     for &architecture in architectures {
         let Native { program, libraries } = native::build(source, architecture)?;
         let archive = archive(source, IN_IMAGE, &program, None, libraries)?;
         say_size(architecture, layout.add(architecture, &archive, &runs(source))?);
-        files.push(programs_alone(source, architecture, &program, None)?);
+        files.push(programs_alone(
+            source,
+            architecture,
+            &program,
+            (None, Effort::Fast),
+        )?);
     }
     write(source, layout, files, out)
 }

@@ -14,11 +14,12 @@ use crate::run;
 /// The package of the file that is all programs, and the name of the file.
 pub(crate) const PROGRAMS: &str = "tributary-programs";
 /// The names of the programs: each is a link to that file.
-pub(crate) const NAMES: [&str; 4] = [
+pub(crate) const NAMES: [&str; 5] = [
     "tributary-hub",
     "tributary-agent",
     "tributary",
     "kubectl-tributary",
+    "clusterclass",
 ];
 
 /// A checkout.

@@ -1,4 +1,4 @@
-//! Hub, agent and client in one file, as images and archives have them, so that what they share is there once. The name
+//! Hub, agent, client and `clusterclass` in one file, as images and archives have them, so that what they share is there once. The name
 //! that the file is called by, a link to it, chooses the program.
 //!
 //! Owns: the choice between them.
@@ -18,7 +18,7 @@ fn main() -> ExitCode {
         Some(program) => program(),
         None => {
             eprintln!(
-                "this is tributary-hub, tributary-agent and tributary: run it by one of these names, which are links to it"
+                "this is tributary-hub, tributary-agent, tributary and clusterclass: run it by one of these names, which are links to it"
             );
             ExitCode::from(2)
         }
@@ -31,6 +31,7 @@ fn called(path: &OsStr) -> Option<Program> {
         "tributary-hub" => Some(hub::program::run),
         "tributary-agent" => Some(agent::program::run),
         "tributary" | "kubectl-tributary" => Some(cli::program::run),
+        "clusterclass" => Some(clusterclass_program::run),
         _ => None,
     }
 }
@@ -54,6 +55,11 @@ mod tests {
                 program.is_some_and(|program| std::ptr::fn_addr_eq(program, cli::program::run as Program))
             );
         }
+        let previews = named("clusterclass");
+        assert!(
+            previews
+                .is_some_and(|program| std::ptr::fn_addr_eq(program, clusterclass_program::run as Program))
+        );
         for other in [
             "tributary-programs",
             "/usr/local/bin/tributary-programs",

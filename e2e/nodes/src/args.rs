@@ -200,6 +200,9 @@ enum Command {
     /// Types `tributary init`, `join`, `export`, `leave` and `uninstall` on clusters without Tributary, with the programs of
     /// the image.
     ThreeCommands {
+        /// Shows in README.md from now on what they printed.
+        #[arg(long)]
+        write: bool,
         /// Where `cargo image build` put the image.
         #[arg(long, value_name = "DIR", default_value = "target/images")]
         image: PathBuf,
@@ -283,8 +286,8 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Transcript { page, image } => {
             transcript::transcript(&directory, &charts::root().join(image), &page)
         }
-        Command::ThreeCommands { image } => {
-            three_commands::three_commands(&directory, &charts::root().join(image))
+        Command::ThreeCommands { image, write } => {
+            three_commands::three_commands(&directory, &charts::root().join(image), write)
         }
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();

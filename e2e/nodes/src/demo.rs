@@ -12,13 +12,14 @@ use super::{
     address::Families,
     client::Asking,
     configuration::Proxy,
-    host, install,
+    host,
     layout::{Directory, Layout},
-    leave, names,
+    names,
     programs::Programs,
+    readme,
     row::{Asked, Row},
     running::Running,
-    state, traffic, up,
+    state, three_commands, traffic, up,
 };
 use advice::NODES_DOWN;
 use cluster::{
@@ -98,8 +99,9 @@ impl Demo {
         self.step("Helm", || build::helm(&Module::of_this_workspace()).map(drop))?;
         self.step("our image, minutes if it is not built yet", image)?;
         self.step("two clusters, three nodes", || up::up(directory, LAYOUT))?;
-        self.step("Tributary, from the image and the charts", || {
-            install::install(directory, &charts::root().join(IMAGE))
+        self.step("Tributary, by the commands of the README", || {
+            let shown = three_commands::joins(directory, &charts::root().join(IMAGE))?;
+            if check { readme::compare(&shown) } else { Ok(()) }
         })?;
         if check {
             self.check(directory)
@@ -115,14 +117,7 @@ impl Demo {
         let all = Asked::all(None);
         self.step("who answers across clusters", || traffic::traffic(directory, all))?;
         self.step("names across clusters", || names::names(directory, all))?;
-        self.step("removal", || {
-            let gone = leave::leave(directory, false)?;
-            ensure!(
-                !gone.contains(&0),
-                "a cluster had nothing of ours, so that its removal shows nothing"
-            );
-            Ok(())
-        })?;
+        self.step("removal", || three_commands::leaves(directory))?;
         eprintln!(
             "\nall of it passed in {:.0} s",
             self.began.elapsed().as_secs_f64()

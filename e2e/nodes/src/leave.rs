@@ -198,6 +198,11 @@ fn hub_ends(installed: &Installed<'_>, plane: &ControlPlane<'_>) -> anyhow::Resu
 /// What people made for us: the namespace with its Secrets and the hub's claim, and the volume behind that.
 fn namespace_ends(plane: &ControlPlane<'_>) -> anyhow::Result<()> {
     plane.kubectl(&["delete", "namespace", NAMESPACE, "--ignore-not-found", END_WAIT])?;
+    volume_ends(plane)
+}
+
+/// A provider's storage class would delete it.
+pub(super) fn volume_ends(plane: &ControlPlane<'_>) -> anyhow::Result<()> {
     let volume = ["delete", "persistentvolume", HUB, "--ignore-not-found", END_WAIT];
     plane.kubectl(&volume).map(drop)
 }
@@ -212,7 +217,7 @@ fn forgotten(directory: &Path) -> anyhow::Result<()> {
 }
 
 /// What is left of ours in a cluster, whatever its kind; the definitions stay, as the chart says.
-fn left(plane: &ControlPlane<'_>) -> anyhow::Result<Vec<String>> {
+pub(super) fn left(plane: &ControlPlane<'_>) -> anyhow::Result<Vec<String>> {
     let kinds = plane.kubectl(&["api-resources", "--verbs=list", "--output=name"])?;
     let kinds = kinds.lines().filter(|kind| !UNASKED.contains(kind));
     let kinds = kinds.collect::<Vec<_>>().join(",");

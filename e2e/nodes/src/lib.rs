@@ -32,6 +32,7 @@ mod node;
 mod pair;
 mod planted;
 mod programs;
+mod readme;
 mod row;
 mod running;
 mod specs;

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail};
 use tributary_image::{
     architecture::Architecture,
-    layer::{self, File},
+    layer::{self, Effort, File},
     layout::{Layout, Runs},
 };
 
@@ -215,7 +215,7 @@ impl Programs {
     }
 
     fn image(&self, name: &str, archive: &[u8], runs: &Runs) -> anyhow::Result<()> {
-        let mut layout = Layout::new(name);
+        let mut layout = Layout::new(name, Effort::Fast);
         layout.add(Architecture::of_this_machine()?, archive, runs)?;
         let archive = layer::archive(&layout.into_files()?, 0)?;
         let path = self.archive(name);

@@ -2,15 +2,22 @@
 //! what each printed, and how long it took.
 //! Never: does for the client what a provider's cluster would not.
 
-use std::{fs, path::Path, process::Stdio, time::Instant};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Instant,
+};
 
 use anyhow::{Context, bail, ensure};
 
 use super::{
+    control::ControlPlane,
     host,
     install::{REGISTRY, unpacked},
-    installed::{HUB_NODE, Installed, NAMESPACE},
+    installed::{HUB_NODE, Installed},
     layout::Directory,
+    leave, readme,
     row::{Asked, Row},
     running::Running,
     traffic,
@@ -24,70 +31,107 @@ const SHOP: &str = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";
 const CART: &str = "{apiVersion: v1, kind: Service, metadata: {name: cart, namespace: shop}, \
     spec: {selector: {app: cart}, ports: [{port: 80}]}}";
 
-/// Types all of it. An error names the command that failed, with what it said.
-pub(super) fn three_commands(directory: &Directory, image: &Path) -> anyhow::Result<()> {
+/// Types all of it. An error names the command that failed, with what it said. With `write` the README shows from now on
+/// what was printed.
+pub(super) fn three_commands(directory: &Directory, image: &Path, write: bool) -> anyhow::Result<()> {
+    let shown = joins(directory, image)?;
+    if write {
+        readme::write(&shown)?;
+    }
+    traffic::traffic(directory, Asked::all(Some(Row::Echo)))?;
+    leaves(directory)
+}
+
+/// From nothing to a Service that arrived everywhere, by the README's commands; what they printed.
+pub(super) fn joins(directory: &Directory, image: &Path) -> anyhow::Result<String> {
     let running = Running::of(directory)?;
     let installed = Installed::of(&running)?;
     let planes = running.planes();
     let [hub, .., last] = planes.as_slice() else {
         bail!("this needs two clusters: cargo nodes up --clusters 2");
     };
-    let image = unpacked(image, &installed.programs())?;
-    for node in running.nodes()? {
-        node.import(&image, Some(&format!("{REGISTRY}/tributary")))?;
+    provide(&installed, image, hub)?;
+    let home = Newcomer::home(&installed);
+    if home.exists() {
+        fs::remove_dir_all(&home).with_context(|| format!("cannot remove {}", home.display()))?;
     }
+    fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
     let newcomer = Newcomer::new(&installed)?;
-    fs::create_dir_all(installed.volume())?;
-    let volume = VOLUME.replace("@PATH@", &installed.volume().to_string_lossy());
-    hub.apply(&volume.replace("@NODE@", &HUB_NODE.name()), "volume.yaml")?;
     let began = Instant::now();
+    let mut shown = String::new();
+    let mut types = |line: String| -> anyhow::Result<()> {
+        let printed = newcomer.types(&line)?;
+        shown.push_str(&format!("$ {line}\n{printed}"));
+        Ok(())
+    };
     let registry = format!("--image-registry {REGISTRY}");
-    newcomer.types(&format!(
+    let init = format!(
         "tributary init --context {} --service-type NodePort {registry}",
         hub.name
-    ))?;
+    );
+    types(init.clone())?;
     for plane in &planes {
         let name = &plane.name;
-        newcomer.types(&format!(
+        types(format!(
             "tributary join {name} --context {name} --dns yes {registry}"
         ))?;
         plane.apply(SHOP, "shop.yaml")?;
     }
     last.apply(CART, "cart.yaml")?;
-    newcomer.types(&format!(
+    types(format!(
         "tributary export shop/cart --context {} --wait",
         last.name
     ))?;
-    newcomer.types("tributary status")?;
+    types("tributary status".to_owned())?;
     println!(
         "{} clusters are joined after {:.1} s",
         planes.len(),
         began.elapsed().as_secs_f64()
     );
-    // Again: nothing is to do.
-    let again = newcomer.types(&format!(
-        "tributary init --context {} --service-type NodePort {registry}",
-        hub.name
-    ))?;
+    let again = newcomer.types(&init)?;
     ensure!(
         again.contains("nothing was to do"),
         "the second init changed something: {again}"
     );
-    traffic::traffic(directory, Asked::all(Some(Row::Echo)))?;
+    Ok(shown)
+}
+
+/// What a provider's clusters have: the image in a registry, and volumes.
+fn provide(installed: &Installed<'_>, image: &Path, hub: &ControlPlane<'_>) -> anyhow::Result<()> {
+    let image = unpacked(image, &installed.programs())?;
+    for node in installed.running.nodes()? {
+        node.import(&image, Some(&format!("{REGISTRY}/tributary")))?;
+    }
+    fs::create_dir_all(installed.volume())?;
+    let volume = VOLUME.replace("@PATH@", &installed.volume().to_string_lossy());
+    hub.apply(&volume.replace("@NODE@", &HUB_NODE.name()), "volume.yaml")
+}
+
+/// The way back, by the commands alone. An error names what is left.
+pub(super) fn leaves(directory: &Directory) -> anyhow::Result<()> {
+    let running = Running::of(directory)?;
+    let installed = Installed::of(&running)?;
+    let newcomer = Newcomer::new(&installed)?;
+    let planes = running.planes();
+    let before = planes
+        .iter()
+        .map(leave::left)
+        .collect::<anyhow::Result<Vec<_>>>()?;
     for plane in planes.iter().rev() {
         newcomer.types(&format!("tributary leave {}", plane.name))?;
     }
+    let hub = planes.first().context("there are clusters")?;
     newcomer.types(&format!("tributary uninstall --context {}", hub.name))?;
-    for plane in &planes {
-        let left = [
-            "get",
-            "namespace",
-            NAMESPACE,
-            "--ignore-not-found",
-            "--output=name",
-        ];
-        let left = plane.kubectl(&left)?;
-        ensure!(left.trim().is_empty(), "{} still has {left}", plane.name);
+    leave::volume_ends(hub)?;
+    for (plane, before) in planes.iter().zip(before) {
+        let left = leave::left(plane)?;
+        ensure!(left.is_empty(), "{} still has {}", plane.name, left.join(", "));
+        ensure!(!before.is_empty(), "{} had nothing of ours", plane.name);
+        println!(
+            "{}: {} objects of ours are gone, none is left",
+            plane.name,
+            before.len()
+        );
     }
     Ok(())
 }
@@ -95,18 +139,19 @@ pub(super) fn three_commands(directory: &Directory, image: &Path) -> anyhow::Res
 /// Whoever types, with a home and contexts for all clusters.
 struct Newcomer<'a> {
     installed: &'a Installed<'a>,
-    home: std::path::PathBuf,
+    home: PathBuf,
     path: String,
     kubeconfigs: String,
 }
 
 impl<'a> Newcomer<'a> {
+    /// Keys, contexts and Helm's files; in it one comes back.
+    fn home(installed: &Installed<'_>) -> PathBuf {
+        installed.running.directory.path().join("newcomer")
+    }
+
     fn new(installed: &'a Installed<'a>) -> anyhow::Result<Self> {
-        let home = installed.running.directory.path().join("newcomer");
-        if home.exists() {
-            fs::remove_dir_all(&home).with_context(|| format!("cannot remove {}", home.display()))?;
-        }
-        fs::create_dir_all(&home).with_context(|| format!("cannot create {}", home.display()))?;
+        let home = Self::home(installed);
         let helm = Helm::find()?;
         let tools = helm
             .program()

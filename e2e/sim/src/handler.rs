@@ -344,6 +344,7 @@ fn entry(request: &Request<Bytes>, target: &Target) -> Entry {
         name: target.name.clone(),
         user_agent: user_agent(request).to_owned(),
         manager: manager(request, target),
+        dry_run: !target.text("dryRun").is_empty(),
         ..Entry::default()
     }
 }

@@ -37,7 +37,7 @@ impl Requests {
             let (object, most) = match entry.verb {
                 "list" => (String::new(), LISTS_MAX),
                 "watch" => (String::new(), WATCHES_MAX),
-                _ if entry.is_write() => {
+                _ if entry.is_write() || entry.dry_run => {
                     let part = if entry.status { "/status" } else { "" };
                     let object = format!(" {}/{}{part}", entry.namespace, entry.name);
                     let is_lease = entry.resource == "leases";

@@ -26,6 +26,8 @@ pub struct Entry {
     pub user_agent: String,
     /// The field manager it wrote as.
     pub manager: String,
+    /// Judged, and not carried out.
+    pub dry_run: bool,
     /// The HTTP status.
     pub code: u16,
     /// When, by the cluster's clock.
@@ -33,9 +35,9 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// True for everything but get, list and watch.
+    /// True for everything but get, list, watch and dry runs.
     pub fn is_write(&self) -> bool {
-        !matches!(self.verb, "get" | "list" | "watch" | "unknown")
+        !self.dry_run && !matches!(self.verb, "get" | "list" | "watch" | "unknown")
     }
 }
 

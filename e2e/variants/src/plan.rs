@@ -123,8 +123,16 @@ fn read(workspace: &Path, file: &Path) -> anyhow::Result<String> {
 
 /// The expression by which the code of a file asks for its variant. The model is asked: every crate has it, itself or over `shared`.
 fn chosen(file: &Path) -> Option<&'static str> {
-    const OVER_SHARED: [&str; 5] = ["hub/src", "hub/tests", "agent/src", "shared/certs", "e2e"];
-    const THEMSELVES: [&str; 7] = [
+    const OVER_SHARED: [&str; 6] = [
+        "hub/src",
+        "hub/tests",
+        "hub/topology/controller",
+        "agent/src",
+        "shared/certs",
+        "e2e",
+    ];
+    const THEMSELVES: [&str; 8] = [
+        "shared/api-client",
         "shared/src",
         "shared/wire",
         "hub/core",

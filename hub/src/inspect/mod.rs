@@ -19,7 +19,6 @@ mod beside;
 mod concern;
 mod convert;
 mod event_log;
-mod explains;
 mod filter;
 mod metrics;
 mod page;
@@ -66,12 +65,12 @@ pub(crate) use access::{Caller, Need};
 pub use answer::Answerer;
 pub use beside::Beside;
 use concern::{Shown, Sight};
-pub use explains::{ExplainsTopologies, NotExplained, ObjectExplained, TopologyExplained};
 pub use metrics::InspectionMetrics;
 pub use page::{PAGE_BYTES_MAX, PAGE_OBJECTS_DEFAULT, PAGE_OBJECTS_MAX, PAGE_TOKEN_BYTES_MAX};
 pub use paging::Pinned;
 pub use pins::{PINNED_FOR_MEMBERS_MAX, PINNED_FOR_PEOPLE_MAX, PINNED_MILLIS};
 pub use topologies::TOPOLOGIES_EXPLAINED_MAX;
+pub use topology_controller::{ExplainsTopologies, NotExplained, ObjectExplained, TopologyExplained};
 pub use turns::{ANSWERED_OF_MEMBERS_MAX, ANSWERED_OF_ONE_MAX, ANSWERED_OF_READERS_MAX, WATCHES_OF_ONE_MAX};
 
 /// Watches by operators at the same time.

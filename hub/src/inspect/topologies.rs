@@ -6,12 +6,9 @@ use std::{sync::Arc, time::Duration};
 use proto::v1;
 use tonic::{Request, Status};
 
-use super::{
-    Inspection,
-    access::Need,
-    convert,
-    explains::{ExplainsTopologies, NotExplained},
-};
+use topology_controller::{ExplainsTopologies, NotExplained};
+
+use super::{Inspection, access::Need, convert};
 
 /// Topologies that are explained at the same time: each reads much of the hub's own cluster.
 pub const TOPOLOGIES_EXPLAINED_MAX: usize = 2;
@@ -34,7 +31,7 @@ impl Inspection {
         let Some(topologies) = &self.topologies else {
             return Err(Status::failed_precondition(
                 "this hub does not read what topologies are made of: start it with --topology shadow or own, or ask the \
-                 management cluster with tributary-hub topology explain --kubeconfig FILE",
+                 management cluster with clusterclass explain --kubeconfig FILE",
             ));
         };
         if asked.namespace.is_empty() || asked.name.is_empty() {

@@ -2,6 +2,8 @@
 //! Never: decides anything: which ones is said elsewhere, and what is allowed by the fold.
 
 use anyhow::anyhow;
+use futures::{FutureExt, future::BoxFuture};
+use topology_controller::enrol::Decides;
 use tracing::info;
 
 use crate::effects;
@@ -19,12 +21,7 @@ impl HubDecisions {
         Self { writer }
     }
 
-    /// Carries out a decision; done when it is durable.
-    ///
-    /// # Errors
-    ///
-    /// It is not allowed as things stand, or the hub is ending.
-    pub async fn decide(&self, command: Command) -> anyhow::Result<()> {
+    async fn record(&self, command: Command) -> anyhow::Result<()> {
         let operated = self.writer.operate(command.clone(), true, effects::of).await?;
         let operated = operated.map_err(|rejection| anyhow!("{rejection}"))?;
         if let Some(revision) = operated.revision {
@@ -37,5 +34,11 @@ impl HubDecisions {
             );
         }
         Ok(())
+    }
+}
+
+impl Decides for HubDecisions {
+    fn decide(&self, command: Command) -> BoxFuture<'_, anyhow::Result<()>> {
+        self.record(command).boxed()
     }
 }

@@ -9,7 +9,7 @@ use prometheus_client::registry::Registry;
 
 use super::Task;
 use crate::{
-    args::{SetArgs, TopologyMode},
+    args::{EnrolmentArgs, EnrolmentMode, SetArgs, TopologyMode},
     clock::Clock,
     hub::Hub,
     inspect::ExplainsTopologies,
@@ -17,7 +17,7 @@ use crate::{
     membership::{HubDecisions, Joinable},
     topology::{
         answers::TopologyAnswers,
-        enrol::{Enroller, EnrolmentMetrics, Settings},
+        enrol::{Asked, Decides, Enroller, EnrolmentMetrics, Settings},
         own::{self, OwnLog, OwnMetrics, Owner, Waves},
         shadow::{Shadow, ShadowMetrics},
         watch::{Observed, Observer, TopologyMetrics},
@@ -77,8 +77,26 @@ impl Topologies {
         joinable: Option<Joinable>,
         registry: &mut Registry,
     ) -> anyhow::Result<()> {
-        let settings = Settings::read(args, joinable)?;
-        self.enrolled = settings.map(|settings| (settings, EnrolmentMetrics::register(registry)));
+        let EnrolmentArgs {
+            topology_enrolment: Some(mode),
+            topology_agent: agent,
+            topology_hub_addresses: hub_addresses,
+            topology_join_addresses: join_addresses,
+            topology_drain_limit: drain_limit,
+        } = &args.enrolment
+        else {
+            return Ok(());
+        };
+        let settings = Settings::read(&Asked {
+            installs: *mode == EnrolmentMode::Install,
+            drain_limit: *drain_limit,
+            agent: agent.as_deref(),
+            hub_addresses,
+            join_addresses,
+            join_key: args.join.join_key.as_deref(),
+            joinable: joinable.map(|Joinable { pin, port }| (pin, port)),
+        })?;
+        self.enrolled = Some((settings, EnrolmentMetrics::register(registry)));
         Ok(())
     }
 
@@ -111,7 +129,8 @@ impl Topologies {
         let (observer, observed) = Observer::new(client(), self.observed?, leading());
         if let Some((settings, metrics)) = self.enrolled {
             let seen = (observed.clone(), hub.present.clone());
-            let decided = (HubDecisions::new(hub.writer.clone()), hub.clock);
+            let decisions: Arc<dyn Decides> = Arc::new(HubDecisions::new(hub.writer.clone()));
+            let decided = (decisions, hub.clock);
             let enroller = Enroller::new(client(), seen, decided, settings, metrics, leading());
             let kept = lead.clone().keep(enroller.run());
             spawn("the enrolment of Clusters", Box::pin(kept));

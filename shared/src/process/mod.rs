@@ -18,8 +18,8 @@ mod runtime;
 mod shutdown;
 mod supervise;
 mod visitors;
-mod words;
 
+pub use crate::api_client::{FileError, Foreign, io_words, reason};
 pub use admin::{AdminServer, router as admin_router};
 pub use backoff::Backoff;
 pub use chance::{random, seed_thread};
@@ -33,4 +33,3 @@ pub use runtime::{Threads, block_on};
 pub use shutdown::{Shutdown, on_signals};
 pub use supervise::{DRAIN_TIMEOUT, Supervisor, exit_code};
 pub use visitors::HTTP_CONNECTIONS_MAX;
-pub use words::{FileError, Foreign, io_words, reason};

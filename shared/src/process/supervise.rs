@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow, bail};
 use tokio::task::{Id, JoinError, JoinSet};
 use tracing::{debug, error, info};
 
-use super::{shutdown::Shutdown, words::reason};
+use super::{reason, shutdown::Shutdown};
 
 /// Longest time for draining, below the thirty seconds that Kubernetes grants a pod.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);

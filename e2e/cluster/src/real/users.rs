@@ -91,9 +91,11 @@ fn kubeconfig(cluster: &str, url: &str, user: &str, authority: &str, pair: &Pair
         client_key_data: Some(STANDARD.encode(&pair.key).into()),
         ..AuthInfo::default()
     };
+    // Of this cluster alone, so that kubectl can read several such files as one.
+    let user = format!("{user}@{cluster}");
     let context = Context {
         cluster: cluster.to_owned(),
-        user: Some(user.to_owned()),
+        user: Some(user.clone()),
         ..Context::default()
     };
     Kubeconfig {
@@ -105,7 +107,7 @@ fn kubeconfig(cluster: &str, url: &str, user: &str, authority: &str, pair: &Pair
             ..NamedCluster::default()
         }],
         auth_infos: vec![NamedAuthInfo {
-            name: user.to_owned(),
+            name: user,
             auth_info: Some(credentials),
             ..NamedAuthInfo::default()
         }],

@@ -11,10 +11,8 @@ use std::{collections::BTreeSet, io::Write, time::Duration};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
-use hub::{
-    args::{Cli, Command},
-    topology::{command, desired::change::Changes},
-};
+use clusterclass_program::command::{self, Cli};
+use hub::topology::desired::change::Changes;
 use serde_json::{Value, json};
 use shared::{columns::columns, process::Shutdown};
 use tokio::sync::Mutex;
@@ -121,29 +119,16 @@ async fn previewed(stage: &Stage) -> anyhow::Result<()> {
             .as_bytes(),
     )?;
     let kubeconfig = stage.kubeconfig().display().to_string();
-    let words = [
-        "tributary-hub",
-        "topology",
-        "diff",
-        "--kubeconfig",
-        &kubeconfig,
-        "-f",
-    ];
+    let words = ["clusterclass", "diff", "--kubeconfig", &kubeconfig, "-f"];
     println!("\nThe class gets another image of machines. What would that do?");
-    println!("$ tributary-hub topology diff --kubeconfig kubeconfig -f edge-edited.yaml");
+    println!("$ clusterclass diff --kubeconfig kubeconfig -f edge-edited.yaml");
     let words = words
         .iter()
         .map(std::ffi::OsString::from)
         .chain([file.path().into()]);
-    let Cli {
-        command: Command::Topology(args),
-        ..
-    } = Cli::try_parse_from(words)?
-    else {
-        bail!("the words are another command")
-    };
+    let cli = Cli::try_parse_from(words)?;
     // It makes a runtime of its own, as a program does.
-    let (said, changes) = tokio::task::spawn_blocking(|| command::run(args)).await??;
+    let (said, changes) = tokio::task::spawn_blocking(|| command::run(cli)).await??;
     print!("{said}");
     ensure!(
         changes == Changes::Something,

@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context;
 use tributary_image::{
     architecture::Architecture,
-    layer::{self, File},
+    layer::{self, Effort, File},
     layout::{Layout, Runs},
 };
 
@@ -27,7 +27,7 @@ pub(crate) fn write(name: &str, program: &Path, archive: &Path) -> anyhow::Resul
         let place = library.strip_prefix("/").unwrap_or(&library);
         files.push(file(&library, place.to_string_lossy().into_owned())?);
     }
-    let mut layout = Layout::new(name);
+    let mut layout = Layout::new(name, Effort::Fast);
     layout.add(
         Architecture::of_this_machine()?,
         &layer::archive(&files, 0)?,

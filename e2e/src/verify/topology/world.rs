@@ -5,16 +5,13 @@ use std::{collections::BTreeMap, io::Write};
 
 use anyhow::{Context, bail, ensure};
 use clap::Parser;
-use hub::{
-    args::{Cli, Command},
-    topology::{
-        command,
-        desired::{
-            change::{Changes, Plan},
-            offline::plans,
-        },
-        shadow::{self, Differing},
+use clusterclass_program::command::{self, Cli};
+use hub::topology::{
+    desired::{
+        change::{Changes, Plan},
+        offline::plans,
     },
+    shadow::{self, Differing},
 };
 use k8s_openapi::api::core::v1::Namespace;
 use kube::{
@@ -274,11 +271,11 @@ impl ManagementCluster {
         Ok(plans)
     }
 
-    /// What the command `topology diff` says of the whole cluster, with an object of a file edited, if one is given.
+    /// The output of `clusterclass diff` for the whole cluster, with an object of a file edited, if one is given.
     pub(super) async fn diff(&self, edited: Option<&Value>) -> anyhow::Result<(String, Changes)> {
         let mut file = tempfile::NamedTempFile::new()?;
         let kubeconfig = self.fleet.clusters()[0].kubeconfig_path().display().to_string();
-        let mut words = ["tributary-hub", "topology", "diff", "--kubeconfig"]
+        let mut words = ["clusterclass", "diff", "--kubeconfig"]
             .map(str::to_owned)
             .to_vec();
         words.push(kubeconfig);
@@ -286,15 +283,9 @@ impl ManagementCluster {
             file.write_all(edited.to_string().as_bytes())?;
             words.extend(["-f".to_owned(), file.path().display().to_string()]);
         }
-        let Cli {
-            command: Command::Topology(args),
-            ..
-        } = Cli::try_parse_from(words)?
-        else {
-            bail!("the words are another command")
-        };
+        let cli = Cli::try_parse_from(words)?;
         // It makes a runtime of its own, as a program does.
-        tokio::task::spawn_blocking(|| command::run(args)).await?
+        tokio::task::spawn_blocking(|| command::run(cli)).await?
     }
 
     /// What a hub in shadow mode sees.

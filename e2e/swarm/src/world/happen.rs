@@ -26,6 +26,16 @@ fn is_torn(was: &MemoryDisk, kept: usize, is: &MemoryDisk) -> bool {
 
 impl World {
     pub(crate) fn happen(&mut self, what: &What) -> Result<(), String> {
+        let done = self.happen_in_cluster(what) || self.happen_to_members(what)? || self.happen_to_hub(what)?;
+        if done {
+            Ok(())
+        } else {
+            Err(format!("nothing brings about {what:?}"))
+        }
+    }
+
+    /// Objects, API servers and watches of a cluster. False: it is something else.
+    fn happen_in_cluster(&mut self, what: &What) -> bool {
         let seen = &mut self.seen;
         let count = self.sites.len();
         let index = |site: &usize| site % count;
@@ -76,6 +86,17 @@ impl World {
                 site.touch_all();
                 seen.count("age of exports forged");
             }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Agents, keys, memberships and what operators decide of them.
+    fn happen_to_members(&mut self, what: &What) -> Result<bool, String> {
+        let seen = &mut self.seen;
+        let count = self.sites.len();
+        let index = |site: &usize| site % count;
+        match what {
             What::Evict(site) => self.evict(index(site)),
             What::Drain(site, after_millis, evicts) => self.drain(index(site), *after_millis, *evicts),
             What::Stay(site) => self.stay(index(site)),
@@ -120,6 +141,17 @@ impl World {
             What::ExpireOnHubLoss(site) => self.expire_on_hub_loss(index(site)),
             What::MeddleWithLease(site, which) => self.meddle_with_lease(index(site), *which),
             What::HandOver(site, going) => self.hand_over(index(site), *going)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// The hub, its disk, the network and time.
+    fn happen_to_hub(&mut self, what: &What) -> Result<bool, String> {
+        let seen = &mut self.seen;
+        let count = self.sites.len();
+        let index = |site: &usize| site % count;
+        match what {
             What::CrashHub(kept, torn) => self.crash_hub(*kept, *torn)?,
             What::SlowSession(site) => {
                 let slow = self.sites[index(site)].name.clone();
@@ -163,8 +195,9 @@ impl World {
                 }
             }
             What::Rest(restart) => self.rest(*restart)?,
+            _ => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     fn remove_crd(&mut self, index: usize, exports: bool) {

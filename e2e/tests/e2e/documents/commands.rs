@@ -34,8 +34,7 @@ const STAND_INS: [(&str, &str); 7] = [
     ("FILE", "file"),
 ];
 /// How our commands begin.
-const OURS: &str =
-    r"^(cargo (control-plane|crash|demo|image|load|netsim|nodes|sim)|tributary(-hub|-agent)?)( |$)";
+const OURS: &str = r"^(cargo (control-plane|crash|demo|image|load|netsim|nodes|sim)|tributary(-hub|-agent)?|clusterclass)( |$)";
 
 /// A command as it stands somewhere.
 #[derive(Debug)]

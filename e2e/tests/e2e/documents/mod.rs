@@ -38,6 +38,8 @@ const REGISTERED: &[(&str, &[&str])] = &[
     ("hub/src", &["tributary_hub_"]),
     ("hub/core/src", &["tributary_hub_"]),
     ("hub/log/src", &["tributary_hub_"]),
+    ("hub/topology/controller/src", &["tributary_hub_"]),
+    ("shared/api-client/src", &["tributary_hub_", "tributary_agent_"]),
     ("agent/src", &["tributary_agent_"]),
     ("shared/src", &["tributary_hub_", "tributary_agent_"]),
 ];
@@ -218,6 +220,7 @@ fn confirmations() -> anyhow::Result<()> {
         cli::command::Cli::command(),
         hub::args::Cli::command(),
         agent::args::Cli::command(),
+        clusterclass_program::command::Cli::command(),
     ];
     for program in programs {
         confirming(&program, &mut found);

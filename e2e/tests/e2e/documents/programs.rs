@@ -23,6 +23,7 @@ pub(super) fn read(words: &[String]) -> Option<Result<(), clap::Error>> {
         ("cargo", "sim") => by::<swarm::args::Arguments>(arguments),
         ("tributary", _) => by::<cli::command::Cli>(arguments),
         ("tributary-hub", _) => by::<hub::args::Cli>(arguments),
+        ("clusterclass", _) => by::<clusterclass_program::command::Cli>(arguments),
         ("tributary-agent", _) => by::<agent::args::Cli>(arguments),
         _ => return None,
     })

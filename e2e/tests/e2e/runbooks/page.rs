@@ -5,7 +5,8 @@ use std::{collections::BTreeSet, fs, path::Path};
 use anyhow::{Context, ensure};
 
 /// How a command begins that people type.
-const PROGRAMS: [&str; 7] = [
+const PROGRAMS: [&str; 8] = [
+    "clusterclass ",
     "tributary-hub ",
     "tributary ",
     "tributary-agent ",

@@ -16,13 +16,11 @@ type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Cycles between the rooms of a crate that are left: the crate, and the rooms of the cycle. Take one away with its cycle;
 /// add none.
-const LEFT: [(&str, &[&str]); 4] = [
+const LEFT: [(&str, &[&str]); 3] = [
     // `run` reads `RunArgs`, and the command line names every command's arguments.
     ("agent/src", &["args", "corefile", "doctor", "leave", "run"]),
     // What the watches keep is converted, and conversion reads what they keep.
     ("agent/src", &["convert", "watch"]),
-    // The same of the hub's command line.
-    ("hub/src", &["args", "topology"]),
     // The writer counts, and a metric is about the room on its disk.
     ("hub/core/src", &["metrics", "writer"]),
 ];

@@ -101,20 +101,10 @@ const EDGES: &[Edge] = &[
             "hub/src/profile/",
             "hub/src/run/set.rs",
             "hub/src/run/topologies.rs",
-            // Previews read a management cluster, with a person's rights.
-            "hub/src/topology/live.rs",
-            // And looks at what Cluster API keeps there.
-            "hub/src/topology/watch/",
-            "hub/src/topology/shadow/mod.rs",
-            // Or keeps it itself.
-            "hub/src/topology/own/",
-            // And says to people what they are made of.
-            // And says to people what they are made of.
-            "hub/src/topology/answers.rs",
-            // Has Clusters join and leave, there and once in each of them.
-            "hub/src/topology/enrol/",
-            // And answers the API server, from what it keeps.
-            "hub/src/topology/webhook/",
+            // Previews read a management cluster, with a person's rights; controllers write to it, and answer it.
+            "hub/topology/reader/",
+            "hub/topology/controller/",
+            "shared/api-client/",
         ],
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
     },
@@ -133,7 +123,7 @@ const EDGES: &[Edge] = &[
         name: "topologies",
         pattern: r"\btopology::",
         files: &[
-            "hub/src/topology/",
+            "hub/src/lib.rs",
             // The command line, and what starts the observer.
             "hub/src/args.rs",
             "hub/src/program.rs",
@@ -157,8 +147,8 @@ const EDGES: &[Edge] = &[
     Edge {
         name: "a Kubernetes client of its own",
         pattern: r"\bClient::(new|try_from|try_default)\(|\bClientBuilder\b",
-        files: &["shared/src/api_client.rs"],
-        law: "requests are made by the client of shared/src/api_client, which repeats nothing and gives up in seconds",
+        files: &["shared/api-client/src/lib.rs", "shared/src/api_client.rs"],
+        law: "requests are made by the client of shared/api-client, which repeats nothing and gives up in seconds",
     },
 ];
 

@@ -150,6 +150,8 @@ fn foreign(import: &str, room: &PureRoom) -> Option<String> {
             "event_log",
             "hub_core",
             "clusterclass",
+            "topology_reader",
+            "api_client",
             "hub",
             "agent_core",
             "agent",

@@ -42,7 +42,7 @@ const ALLOWED: &[Allowed] = &[
         why: "a duration: Rust writes it as people do, 1.5s",
     },
     Allowed {
-        path: "shared/src/api_client/deadline.rs",
+        path: "shared/api-client/src/deadline.rs",
         shown: &["0"],
         why: "a duration",
     },

@@ -179,11 +179,14 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["crate", "serde", "serde_json", "sha2"],
     },
     PureRoom {
-        path: "hub/src/topology/own/rules",
+        path: "hub/topology/controller/src/own/rules",
         // What is recorded is JSON, and digests of words; objects of Kubernetes say when their fields were written.
         may_name: &[
             "blake3",
-            "crate::topology",
+            "crate::desired",
+            "crate::model",
+            "crate::own",
+            "crate::patch",
             "jiff",
             "serde",
             "serde_json",
@@ -191,40 +194,45 @@ pub(super) const ROOMS: &[PureRoom] = &[
         ],
     },
     PureRoom {
-        path: "hub/src/topology/enrol/decide.rs",
-        may_name: &["crate::topology", "shared::api::names"],
+        path: "hub/topology/controller/src/enrol/decide.rs",
+        may_name: &["crate::observe", "shared::api::names"],
     },
     PureRoom {
-        path: "hub/src/topology/enrol/seal.rs",
+        path: "hub/topology/controller/src/enrol/seal.rs",
         // A keyed hash is a function of its input.
         may_name: &["blake3"],
     },
     PureRoom {
-        path: "hub/src/topology/enrol/standing.rs",
-        may_name: &["crate::fold"],
+        path: "hub/topology/controller/src/enrol/standing.rs",
+        may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/topology/enrol/manifests.rs",
+        path: "hub/topology/controller/src/enrol/manifests.rs",
         // Manifests are read and written as YAML.
         may_name: &["anyhow", "serde", "serde_json", "serde_norway"],
     },
     PureRoom {
-        path: "hub/src/topology/enrol/objects.rs",
-        may_name: &["crate::topology", "serde_json", "shared::api::names"],
+        path: "hub/topology/controller/src/enrol/objects.rs",
+        may_name: &[
+            "crate::model",
+            "crate::observe",
+            "serde_json",
+            "shared::api::names",
+        ],
     },
     PureRoom {
-        path: "hub/src/topology/shadow/differing.rs",
-        may_name: &["crate::topology"],
+        path: "hub/topology/controller/src/shadow/differing.rs",
+        may_name: &["crate::desired", "crate::model"],
     },
     PureRoom {
         path: "hub/topology/clusterclass/src/model",
         may_name: &["serde_json", "serde_norway"],
     },
     PureRoom {
-        path: "hub/src/topology/observe",
+        path: "hub/topology/controller/src/observe",
         // Names are constants; a digest is a function of its input.
         may_name: &[
-            "crate::topology::model",
+            "crate::model",
             // Objects of Kubernetes say when they were deleted.
             "jiff",
             "serde_json",

@@ -6,8 +6,8 @@ use super::{
     finding::Report,
     limits::{MAX_PATCHES, MAX_VARIABLES, MAX_WORKERS},
     parts::{
-        HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, health_check, metadata, naming,
-        reference, referring, rollout,
+        HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, health_check, metadata, metadata_at,
+        naming, reference, referring, rollout,
     },
     read::Fields,
     settings::{Settings, settings},
@@ -89,6 +89,8 @@ pub struct Definition {
     pub name: String,
     /// Whether every cluster must have it.
     pub required: bool,
+    /// Its labels and annotations.
+    pub metadata: Metadata,
     /// Its OpenAPI schema as it is written.
     pub schema: Placed<Value>,
 }
@@ -271,17 +273,14 @@ fn worker(path: &str, item: &Value, spelling: Spelling, report: &mut Report) -> 
 }
 
 fn definition(path: String, item: &Value, spelling: Spelling, report: &mut Report) -> Definition {
-    let known = [
-        "name",
-        "required",
-        "schema",
-        spelling.name("metadata", "deprecatedV1Beta1Metadata"),
-    ];
+    let metadata = spelling.name("metadata", "deprecatedV1Beta1Metadata");
+    let known = ["name", "required", "schema", metadata];
     let fields = Fields::open(Some(item), &path, &known, report);
     let schema = fields.within("schema", &["openAPIV3Schema"], report);
     Definition {
         name: fields.text("name", report),
         required: fields.flag("required", report).unwrap_or(false),
+        metadata: metadata_at(&fields, metadata, report),
         schema: Placed {
             field: schema.at("openAPIV3Schema"),
             value: schema.get("openAPIV3Schema").cloned().unwrap_or_default(),

@@ -24,7 +24,7 @@ pub use self::{
     finding::{Finding, Report},
     parts::{HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, Variable},
     settings::Settings,
-    version::Version,
+    version::{Version, may_follow},
 };
 use self::{
     documents::{documents, over_bounds},

@@ -158,7 +158,12 @@ pub(super) fn referring(
 
 /// `metadata` of an object.
 pub(super) fn metadata(within: &Fields<'_>, report: &mut Report) -> Metadata {
-    let fields = within.within("metadata", &["labels", "annotations"], report);
+    metadata_at(within, "metadata", report)
+}
+
+/// The same where it has another name.
+pub(super) fn metadata_at(within: &Fields<'_>, name: &str, report: &mut Report) -> Metadata {
+    let fields = within.within(name, &["labels", "annotations"], report);
     Metadata {
         field: fields.path().to_owned(),
         labels: fields.texts("labels", report),

@@ -54,6 +54,45 @@ impl Version {
     }
 }
 
+/// True for a version that may be listed behind another: a later one, or another build of the same. Upstream knows no order of
+/// builds that are named by words, such as hashes of commits; numbers must rise.
+pub fn may_follow(version: &str, before: &str) -> bool {
+    let (Some(is), Some(was)) = (Version::read(version), Version::read(before)) else {
+        return false;
+    };
+    is.order(&was)
+        .then_with(|| builds(build(version), build(before)))
+        .is_gt()
+}
+
+fn build(version: &str) -> &str {
+    version.split_once('+').map_or("", |(_, build)| build)
+}
+
+/// Words of which nobody knows which is later count as later.
+fn builds(one: &str, other: &str) -> Ordering {
+    let identifiers = |text: &'_ str| -> Vec<String> {
+        text.split('.')
+            .filter(|one| !one.is_empty())
+            .map(str::to_owned)
+            .collect()
+    };
+    let (one, other) = (identifiers(one), identifiers(other));
+    for (one, other) in one.iter().zip(&other) {
+        let order = match (one.parse::<u64>(), other.parse::<u64>()) {
+            (Ok(one), Ok(other)) => one.cmp(&other),
+            (Ok(_), Err(_)) => Ordering::Less,
+            (Err(_), Ok(_)) => Ordering::Greater,
+            (Err(_), Err(_)) if one == other => Ordering::Equal,
+            (Err(_), Err(_)) => Ordering::Greater,
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+    one.len().cmp(&other.len())
+}
+
 fn number(text: &str) -> Option<u64> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
     (digits && (text == "0" || !text.starts_with('0'))).then(|| text.parse().ok())?

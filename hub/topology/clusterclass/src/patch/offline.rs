@@ -1,4 +1,4 @@
-//! Owns: what `tributary-hub topology patch` says for files: templates as the patches of a class leave them, and findings.
+//! Owns: what `clusterclass patch` says for files: templates as the patches of a class leave them, and findings.
 //! Never: reads a file; the command line does.
 
 use serde_json::{Map, Value};

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use serde_json::Value;
+
 use super::{
     super::{
-        model::{Class, Placed, Reference, Report, Version},
+        model::{Class, Metadata, Placed, Reference, Report, Version, may_follow},
         template,
     },
     names::{check_metadata, is_dns_label},
@@ -134,8 +136,38 @@ fn check_naming(naming: &Placed<String>, variables: &[u8], report: &mut Report) 
 /// Labels and annotations are such.
 fn metadata(class: &Class, report: &mut Report) {
     let workers = class.workers.iter().map(|worker| &worker.metadata);
-    for metadata in std::iter::once(&class.control_plane.metadata).chain(workers) {
+    let variables = class.variables.iter().map(|variable| &variable.metadata);
+    let own = std::iter::once(&class.control_plane.metadata);
+    for metadata in own.chain(workers).chain(variables) {
         check_metadata(metadata, report);
+    }
+    for Placed { field, value } in class.variables.iter().map(|variable| &variable.schema) {
+        metadata_of_schema(value, field, report);
+    }
+}
+
+/// The same of `x-metadata` in a schema, and in what is nested.
+fn metadata_of_schema(schema: &Value, path: &str, report: &mut Report) {
+    let texts = |name: &str| {
+        let texts = schema["x-metadata"][name].as_object().into_iter().flatten();
+        texts
+            .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
+            .collect()
+    };
+    let metadata = Metadata {
+        field: format!("{path}.x-metadata"),
+        labels: texts("labels"),
+        annotations: texts("annotations"),
+    };
+    check_metadata(&metadata, report);
+    let properties = schema["properties"].as_object().into_iter().flatten();
+    for (name, property) in properties {
+        metadata_of_schema(property, &format!("{path}.properties[{name}]"), report);
+    }
+    for name in ["additionalProperties", "items"] {
+        if let Some(nested) = schema.get(name) {
+            metadata_of_schema(nested, &format!("{path}.{name}"), report);
+        }
     }
 }
 
@@ -151,19 +183,19 @@ fn taints(class: &Class, report: &mut Report) {
 /// The versions of a class rise, and leave no minor out.
 fn kubernetes_versions(class: &Class, report: &mut Report) {
     const RULE: &str = "kubernetes-versions";
-    let mut before: Option<Version> = None;
+    let mut before: Option<(Version, &str)> = None;
     for placed in &class.versions {
         let Some(version) = Version::read(&placed.value) else {
             report.say(RULE, &placed.field, "must be a version, such as v1.30.0");
             continue;
         };
-        if let Some(before) = &before {
-            if !version.order(before).is_gt() {
+        if let Some((before, written)) = &before {
+            if !may_follow(&placed.value, written) {
                 report.say(RULE, &placed.field, "must be later than the one before");
             } else if version.numbers[0] != before.numbers[0] || version.numbers[1] > before.numbers[1] + 1 {
                 report.say(RULE, &placed.field, "must not leave a minor version out");
             }
         }
-        before = Some(version);
+        before = Some((version, &placed.value));
     }
 }

@@ -4,6 +4,7 @@
 mod check;
 mod cost;
 mod defaults;
+mod field_path;
 mod format;
 mod rules;
 mod schema;
@@ -16,7 +17,7 @@ use serde_json::Value;
 
 pub use self::format::is_block;
 use self::{rules::Rules, schema::Schema};
-use super::model::{Class, Report, Variable};
+use super::model::{Class, Placed, Report, Variable};
 
 /// The definitions of a class, read once for all its clusters.
 #[derive(Debug, Default)]
@@ -51,7 +52,8 @@ impl Variables {
                 constants(&schema, &definition.schema.field, report);
             }
             if report.count() == before {
-                constants_keep_rules(&schema, &rules, &definition.schema.field, report);
+                let Placed { field, value } = &definition.schema;
+                constants_keep_rules(value, field, report);
             }
             let one = Read {
                 required: definition.required,
@@ -171,30 +173,47 @@ impl Variables {
     }
 }
 
-/// The variable's own default, examples and listed values keep its rules.
-fn constants_keep_rules(schema: &Schema, rules: &Rules, path: &str, report: &mut Report) {
-    let default = schema
-        .default
-        .iter()
-        .map(|value| (format!("{path}.default"), value));
-    let examples = schema.examples.iter().map(|one| (one.field.clone(), &one.value));
-    let listed = schema.listed.iter().flatten().enumerate();
-    let listed = listed.map(|(at, value)| (format!("{path}.enum[{at}]"), value));
-    for (at, value) in default.chain(examples).chain(listed) {
-        let mut value = value.clone();
-        defaults::fill(schema, &mut value);
-        for (field, message) in rules.problems(&value, None, &at) {
-            report.say("variable-constant", field, message);
+/// Defaults, examples and listed values keep the rules of the schemas that have them. Upstream asks rules of examples and
+/// listed values only where these stand, and of defaults also those of what is nested.
+fn constants_keep_rules(schema: &Value, path: &str, report: &mut Report) {
+    let has_rules = schema.get(rules::FIELD).is_some();
+    let one = |name: &str| schema.get(name).map(|value| (format!("{path}.{name}"), value));
+    let mut constants: Vec<(String, &Value)> = one("default").into_iter().collect();
+    if has_rules {
+        constants.extend(one("example"));
+        let listed = schema.get("enum").and_then(Value::as_array);
+        let listed = listed.into_iter().flatten().enumerate();
+        constants.extend(listed.map(|(at, value)| (format!("{path}.enum[{at}]"), value)));
+    }
+    if !constants.is_empty() {
+        let placed = Placed {
+            field: path.to_owned(),
+            value: schema.clone(),
+        };
+        // What is wrong with the rules themselves was told before.
+        let rules = rules::read(&placed, &mut Report::new("", ""));
+        for (at, value) in constants {
+            for (field, message) in rules.problems(value, None, &at) {
+                report.say("variable-constant", field, message);
+            }
+        }
+    }
+    let properties = schema.get("properties").and_then(Value::as_object);
+    for (name, property) in properties.into_iter().flatten() {
+        constants_keep_rules(property, &format!("{path}.properties[{name}]"), report);
+    }
+    for name in ["additionalProperties", "items"] {
+        if let Some(nested) = schema.get(name) {
+            constants_keep_rules(nested, &format!("{path}.{name}"), report);
         }
     }
 }
 
 /// Defaults, examples and listed values must fit the schema that has them.
 fn constants(schema: &Schema, path: &str, report: &mut Report) {
+    // Defaults of what is nested are not set into them first: upstream asks for what a default leaves out.
     let mut fits = |schema: &Schema, value: &Value, at: String| {
-        let mut value = value.clone();
-        defaults::fill(schema, &mut value);
-        for (field, message) in check::problems(schema, &value, &at) {
+        for (field, message) in check::problems(schema, value, &at) {
             report.say("variable-constant", field, message);
         }
     };

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use super::{
     super::model::{Placed, Report},
     cost::{self, Cost},
+    field_path,
 };
 
 /// Most rules in one variable's schema.
@@ -21,7 +22,10 @@ const CHOICES_MAX: usize = 32;
 const STACK_BYTES: usize = 256 * 1024 * 1024;
 
 const RULE: &str = "variable-rule";
-const FIELD: &str = "x-kubernetes-validations";
+/// The field of a schema that has its rules.
+pub(super) const FIELD: &str = "x-kubernetes-validations";
+/// Longest message of a rule, bytes.
+const MESSAGE_BYTES_MAX: usize = 2_048;
 /// Reasons that a failure may have.
 const REASONS: &[&str] = &[
     "FieldValueInvalid",
@@ -108,7 +112,7 @@ impl Reader<'_> {
             None => {}
             Some(Value::Array(rules)) => {
                 for (number, rule) in rules.iter().enumerate() {
-                    self.rule(rule, &format!("{at}[{number}]"), listed);
+                    self.rule(rule, &format!("{at}[{number}]"), schema, listed);
                 }
             }
             Some(_) => self.say(at, "must be a list of rules"),
@@ -124,7 +128,7 @@ impl Reader<'_> {
         }
     }
 
-    fn rule(&mut self, rule: &Value, path: &str, listed: bool) {
+    fn rule(&mut self, rule: &Value, path: &str, schema: &Value, listed: bool) {
         self.count += 1;
         if self.count > RULES_MAX {
             if self.count == RULES_MAX + 1 {
@@ -138,15 +142,23 @@ impl Reader<'_> {
             return;
         };
         let before = self.report.count();
-        self.fields(fields, path);
+        self.fields(fields, path, schema);
         let written = |name: &str| fields.get(name).and_then(Value::as_str);
         if self.report.count() == before && written("rule").is_none_or(|rule| rule.trim().is_empty()) {
             self.say(format!("{path}.rule"), "must be given");
             return;
         }
+        let lines = written("rule").is_some_and(|rule| rule.trim().contains(['\n', '\r']));
+        if lines && written("message").is_none_or(|message| message.trim().is_empty()) {
+            self.say(
+                format!("{path}.message"),
+                "must be given for a rule of several lines",
+            );
+        }
         let mut costs = Vec::new();
         for name in ["rule", "messageExpression"] {
-            if let Some(text) = written(name) {
+            // A blank expression of a message was told, or is as good as none.
+            if let Some(text) = written(name).filter(|text| !text.trim().is_empty()) {
                 costs.extend(self.expression(text, &format!("{path}.{name}"), listed));
             }
         }
@@ -155,13 +167,25 @@ impl Reader<'_> {
         }
     }
 
-    fn fields(&mut self, fields: &Map<String, Value>, path: &str) {
+    fn fields(&mut self, fields: &Map<String, Value>, path: &str, schema: &Value) {
         for (name, value) in fields {
             let at = format!("{path}.{name}");
             match (name.as_str(), value) {
-                ("rule" | "messageExpression" | "fieldPath", Value::String(_)) => {}
+                ("fieldPath", Value::String(text)) => {
+                    if let Err(why) = field_path::leads_somewhere(text, schema) {
+                        self.say(at, format!("must be the path of a field: {why}"));
+                    }
+                }
+                ("messageExpression" | "message", Value::String(text))
+                    if !text.is_empty() && text.trim().is_empty() =>
+                {
+                    self.say(at, "must not be blank: leave it out");
+                }
+                ("rule" | "messageExpression", Value::String(_)) => {}
                 ("message", Value::String(text)) => {
-                    if text.contains('\n') {
+                    if text.len() > MESSAGE_BYTES_MAX {
+                        self.say(at, format!("must have at most {MESSAGE_BYTES_MAX} bytes"));
+                    } else if text.trim().contains(['\n', '\r']) {
                         self.say(at, "must be one line");
                     }
                 }

@@ -21,6 +21,7 @@ fn class(definitions: &[(&str, bool, Value)]) -> Class {
             field: format!("v[{at}]"),
             name: (*name).to_owned(),
             required: *required,
+            metadata: Default::default(),
             schema: Placed {
                 field: format!("v[{at}].s"),
                 value: schema.clone(),
@@ -436,4 +437,52 @@ fn constants_keep_the_rules_of_their_variable() {
     for name in ["default", "example"] {
         assert_eq!(with(name, json!(2)), []);
     }
+}
+
+/// The cases of upstream's "fail if x-kubernetes-validations has valid rule: invalid default value (nested)", and those of
+/// examples and enums.
+#[test]
+fn constants_keep_the_rules_of_what_is_nested() {
+    let nested = |name: &str, value: Value| {
+        let mut property =
+            json!({"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1", "message": "more"}]});
+        property[name] = value;
+        defined(
+            "a",
+            json!({"type": "object", "properties": {"integer": property}}),
+        )
+    };
+    let told = |place: &str| vec![(format!("v[0].s.properties[integer].{place}"), "variable-constant")];
+    assert_eq!(nested("default", json!(0)), told("default"));
+    assert_eq!(nested("example", json!(0)), told("example"));
+    assert_eq!(nested("enum", json!([2, 1])), told("enum[1]"));
+    assert_eq!(nested("default", json!(2)), []);
+    // A default is asked by the rules of what is nested in it, too; an example is not, unless there are rules where it stands.
+    let outer = |name: &str| {
+        defined(
+            "a",
+            json!({"type": "object", name: {"integer": 0}, "properties": {"integer":
+                {"type": "integer", "x-kubernetes-validations": [{"rule": "self > 1", "message": "more"}]}}}),
+        )
+    };
+    let at = |field: &str| vec![(format!("v[0].s.{field}"), "variable-constant")];
+    assert_eq!(outer("default"), at("default.integer"));
+    assert_eq!(outer("example"), []);
+}
+
+/// Upstream's "fail if field is required below properties and sets a default that misses the field".
+#[test]
+fn a_default_has_what_its_schema_requires() {
+    let with = |default: Value| {
+        let number = json!({"type": "integer", "default": 100, "minimum": 1});
+        let spec = json!({"type": "object", "required": ["replicas"], "default": default,
+            "properties": {"replicas": number, "value": number}});
+        defined("a", json!({"type": "object", "properties": {"spec": spec}}))
+    };
+    let told = vec![(
+        "v[0].s.properties[spec].default.replicas".to_owned(),
+        "variable-constant",
+    )];
+    assert_eq!(with(json!({"value": 100})), told);
+    assert_eq!(with(json!({"replicas": 100})), []);
 }

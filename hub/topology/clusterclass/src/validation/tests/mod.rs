@@ -255,6 +255,38 @@ fn metadata() {
     );
 }
 
+/// The cases of upstream's "fail on invalid variable label" and "... XMetadata label", and those of annotations.
+#[test]
+fn metadata_of_variables() {
+    const SCHEMA: &str = "spec.variables[0].schema.openAPIV3Schema";
+    let bad = || json!({".label-key": "v"});
+    for of in ["labels", "annotations"] {
+        let variable = json!([{"name": "v", "deprecatedV1Beta1Metadata": {of: bad()}, "schema": {"openAPIV3Schema": {"type": "string"}}}]);
+        let field = format!("spec.variables[0].deprecatedV1Beta1Metadata.{of}[.label-key]");
+        assert_eq!(of_class("/spec", "variables", variable), one("metadata", &field));
+        let marked = json!({"type": "string", "x-metadata": {of: bad()}});
+        for (schema, at) in [
+            (marked.clone(), ""),
+            (
+                json!({"type": "object", "additionalProperties": marked}),
+                ".additionalProperties",
+            ),
+            (
+                json!({"type": "object", "properties": {"a": marked}}),
+                ".properties[a]",
+            ),
+            (json!({"type": "array", "items": marked}), ".items"),
+        ] {
+            let variables = json!([{"name": "v", "schema": {"openAPIV3Schema": schema}}]);
+            let field = format!("{SCHEMA}{at}.x-metadata.{of}[.label-key]");
+            assert_eq!(of_class("/spec", "variables", variables), one("metadata", &field));
+        }
+    }
+    let good = json!({"type": "string", "x-metadata": {"labels": {"label-key": "label-value"}, "annotations": {"annotation-key": "x y"}}});
+    let variables = json!([{"name": "v", "schema": {"openAPIV3Schema": good}}]);
+    assert_eq!(of_class("/spec", "variables", variables), []);
+}
+
 fn taint(key: &str) -> Value {
     json!({"key": key, "effect": "NoSchedule", "propagation": "Always"})
 }
@@ -314,8 +346,22 @@ fn taints() {
 
 #[test]
 fn kubernetes_versions() {
-    let good = json!(["v1.29.1", "v1.29.2", "v1.30.1"]);
-    assert_eq!(of_class("/spec", "kubernetesVersions", good), []);
+    // Builds with words may stand in any order, as upstream has them; numbers must rise.
+    for good in [
+        json!(["v1.29.1", "v1.29.2", "v1.30.1"]),
+        json!(["v1.31.0+foo.1-bar.1", "v1.31.0+foo.2-bar.1"]),
+        json!(["v1.31.0+foo.2-bar.1", "v1.31.0+foo.1-bar.1"]),
+        json!(["v1.31.0+a.1", "v1.31.0+a.2"]),
+    ] {
+        assert_eq!(of_class("/spec", "kubernetesVersions", good), []);
+    }
+    for same in [
+        json!(["v1.31.0+a", "v1.31.0+a"]),
+        json!(["v1.31.0+a.2", "v1.31.0+a.1"]),
+    ] {
+        let told = of_class("/spec", "kubernetesVersions", same);
+        assert_eq!(told, one("kubernetes-versions", "spec.kubernetesVersions[1]"));
+    }
     for bad in ["v1.29.1", "v1.28.9", "v1.31.0", "v2.0.0", "1.30"] {
         let told = of_class("/spec", "kubernetesVersions", json!(["v1.29.1", bad]));
         assert_eq!(

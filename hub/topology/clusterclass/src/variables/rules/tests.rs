@@ -94,6 +94,31 @@ fn rules_are_such() {
             "must be one line",
         ),
         (
+            json!({"rule": "self.a > 0", "message": " "}),
+            ".message",
+            "must not be blank",
+        ),
+        (
+            json!({"rule": "self.a > 0", "message": "a".repeat(2049)}),
+            ".message",
+            "must have at most 2048 bytes",
+        ),
+        (
+            json!({"rule": "self.a \n > 0", "message": ""}),
+            ".message",
+            "must be given for a rule of several lines",
+        ),
+        (
+            json!({"rule": "self.a > 0", "messageExpression": " "}),
+            ".messageExpression",
+            "must not be blank",
+        ),
+        (
+            json!({"rule": "self.a > 0", "fieldPath": ".b"}),
+            ".fieldPath",
+            "must be the path of a field",
+        ),
+        (
             json!({"rule": "self.a", "reason": "Bad"}),
             ".reason",
             "must be one of FieldValueInvalid",

@@ -1,0 +1,175 @@
+//! Owns: what is done for one Cluster so that it becomes a member, and leaves before it goes: a function of its life, of
+//! where its membership stands, and of the time.
+//! Never: does it.
+
+use shared::{api::names::ENROLLED_BEFORE, model::TokenHash, model::UnixMillis};
+
+use super::standing::{Standing, Token};
+use crate::observe::Life;
+
+/// How long a token is good that the hub makes for a Cluster, in milliseconds. One that nobody used by then is replaced.
+pub const TOKEN_MILLIS: u64 = 24 * 60 * 60 * 1_000;
+
+/// What is done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Act {
+    /// Nothing, and nothing is waited for.
+    Rest,
+    /// Nothing now: this is waited for.
+    Wait(Awaited),
+    /// These tokens are taken back, which nobody was given; another one is made and delivered.
+    Deliver {
+        /// Their hashes.
+        revoked: Vec<TokenHash>,
+    },
+    /// What is known of its enrolment is written down, and from then on it does not go before its member left.
+    Hold {
+        /// The name of the token that it was given, or [`ENROLLED_BEFORE`].
+        enrolled: String,
+    },
+    /// Nothing of it is deleted for now.
+    Pause,
+    /// Its member is to leave, and does after so many milliseconds.
+    Leave {
+        /// From now on.
+        after_millis: u64,
+    },
+    /// It may go, or is not looked after any more. These tokens are taken back.
+    Release {
+        /// Their hashes.
+        revoked: Vec<TokenHash>,
+    },
+}
+
+/// What is waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Awaited {
+    /// That its control plane answers.
+    ControlPlane,
+    /// That it joins with the token that it was given.
+    Join,
+    /// That its member has left.
+    Departure,
+}
+
+/// What enrolment is like in a hub, as far as decisions depend on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Terms {
+    /// The agent is installed into the cluster, which must answer for that.
+    pub installs: bool,
+    /// How long a Cluster that is deleted is kept from going, at most, in milliseconds.
+    pub drain_millis: u64,
+}
+
+/// What is done for a Cluster. `sealed`: it is proven to be the member that it names, and does not only say so.
+pub fn act(life: &Life, standing: &Standing, sealed: bool, terms: Terms, now: UnixMillis) -> Act {
+    match life.deleted_at {
+        Some(deleted_at) => {
+            let until = deleted_at.0.saturating_add(terms.drain_millis);
+            going(life, standing, sealed, until.saturating_sub(now.0))
+        }
+        None if life.off || !life.stamped => stopped(life, unused(standing)),
+        None => coming(life, standing, sealed, terms),
+    }
+}
+
+/// One that is there, and is to be a member.
+fn coming(life: &Life, standing: &Standing, sealed: bool, terms: Terms) -> Act {
+    match standing {
+        Standing::Member { ours, .. } if sealed || *ours => held(life, sealed, None),
+        // Somebody else's member, for all that is known.
+        Standing::Member { .. } => Act::Rest,
+        Standing::Nobodys => Act::Rest,
+        // An operator ended it: whether it comes again is an operator's to say.
+        Standing::Former { free: false, .. } => stopped(life, Vec::new()),
+        Standing::Stranger { tokens } => invited(life, tokens, sealed, terms, |token| token.used),
+        Standing::Former { tokens, .. } => {
+            let waits = |token: &Token| !token.used && is_given(life, token);
+            // It left after the hub had enrolled it: whether it comes again is for people to say.
+            if life.enrolled.is_some() && !tokens.iter().any(waits) {
+                return stopped(life, Vec::new());
+            }
+            invited(life, tokens, sealed, terms, |_| false)
+        }
+    }
+}
+
+/// Nothing is done for it any more.
+fn stopped(life: &Life, revoked: Vec<TokenHash>) -> Act {
+    if life.held {
+        return Act::Release { revoked };
+    }
+    Act::Rest
+}
+
+fn is_given(life: &Life, token: &Token) -> bool {
+    life.enrolled.as_deref() == Some(&*token.hash.id())
+}
+
+/// One that may join: it waits for that, or is given what it needs.
+fn invited(life: &Life, tokens: &[Token], sealed: bool, terms: Terms, came: impl Fn(&Token) -> bool) -> Act {
+    let ours = || tokens.iter().filter(|token| token.ours);
+    if let Some(token) = ours().find(|token| came(token) || is_given(life, token)) {
+        return match held(life, sealed, Some(token.hash.id())) {
+            Act::Rest => Act::Wait(Awaited::Join),
+            act => act,
+        };
+    }
+    if tokens.iter().any(|token| !token.ours) {
+        // An operator made one for it, and is at it.
+        return Act::Wait(Awaited::Join);
+    }
+    if terms.installs && !life.initialized {
+        return Act::Wait(Awaited::ControlPlane);
+    }
+    Act::Deliver {
+        revoked: ours()
+            .filter(|token| !token.used)
+            .map(|token| token.hash)
+            .collect(),
+    }
+}
+
+/// What is known of it is written down, unless it is already.
+fn held(life: &Life, sealed: bool, token: Option<String>) -> Act {
+    let known = life.enrolled.clone().filter(|said| !said.is_empty());
+    let enrolled = token.or(known).unwrap_or_else(|| ENROLLED_BEFORE.to_owned());
+    if life.held && sealed && life.enrolled.as_ref() == Some(&enrolled) {
+        return Act::Rest;
+    }
+    Act::Hold { enrolled }
+}
+
+/// One that is being deleted, and goes in so many milliseconds in any case, so that a member that is gone holds up nothing.
+fn going(life: &Life, standing: &Standing, sealed: bool, left: u64) -> Act {
+    let is_its = matches!(standing, Standing::Member { ours, .. } if sealed || *ours);
+    match standing {
+        Standing::Nobodys if life.held && left > 0 => Act::Wait(Awaited::Departure),
+        Standing::Member { leaves, exports, .. } if is_its && left > 0 => {
+            // Who exports nothing has nothing that others let go first.
+            let after_millis = if *exports { left } else { 0 };
+            match (life.held && !life.paused && *exports, leaves) {
+                (true, _) => Act::Pause,
+                (false, true) => Act::Wait(Awaited::Departure),
+                (false, false) => Act::Leave { after_millis },
+            }
+        }
+        Standing::Member { leaves: false, .. } if is_its => Act::Leave { after_millis: 0 },
+        _ if life.held => Act::Release {
+            revoked: unused(standing),
+        },
+        _ => match unused(standing) {
+            none if none.is_empty() => Act::Rest,
+            revoked => Act::Release { revoked },
+        },
+    }
+}
+
+/// The tokens of the hub's own that nobody joined with.
+fn unused(standing: &Standing) -> Vec<TokenHash> {
+    let (Standing::Stranger { tokens } | Standing::Former { tokens, .. }) = standing else {
+        return Vec::new();
+    };
+    let unused = tokens.iter().filter(|token| token.ours && !token.used);
+    unused.map(|token| token.hash).collect()
+}

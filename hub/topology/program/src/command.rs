@@ -1,0 +1,511 @@
+//! The command line: the flags, the files that are read, a line for each case or finding.
+
+use std::{
+    ffi::OsStr,
+    fmt::Write,
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use anyhow::{Context, bail, ensure};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use clusterclass::{
+    desired::{
+        change::{Changes, Plan},
+        explain::explained,
+        objects::Listed,
+        offline::{plans, plans_of_server},
+        table::{documents, table},
+    },
+    model::{Estate, Finding},
+    patch::{document, offline},
+    template::{cases, render},
+    validation::validate,
+};
+use topology_reader as live;
+
+use crate::completion::{self, CompletionArgs, ManArgs};
+
+/// Largest file that is read, bytes.
+const FILE_MAX: u64 = 64 << 20;
+
+/// Try, check and preview ClusterClasses
+#[derive(Debug, Parser)]
+#[command(
+    name = "clusterclass",
+    version,
+    long_about = "Try, check and preview ClusterClasses and the topologies of Clusters (Cluster API), before they are applied.\n\n\
+        Files suffice for everything; `plan`, `diff` and `explain` also read a management cluster. Nothing is written to a \
+        cluster, and no hub is needed.\n\n\
+        Exit codes: 0 all is well and nothing changes, 2 something would change, 1 something is wrong, with the arguments, too.\n\n\
+        Examples:\n  clusterclass validate -f class.yaml -f clusters.yaml\n  \
+        clusterclass diff --kubeconfig management.kubeconfig -f class.yaml"
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Render a template of a ClusterClass's patch
+    #[command(
+        long_about = "Render a template of a ClusterClass's patch, as Cluster API does: Go's text/template with sprig's \
+        functions, the text read as YAML 1.1. No hub and no cluster is asked.\n\n\
+        A line of JSON says for each case what came of it: `rendered` (the text), `value` (what it means), `enabledIf`; \
+        or `error` (parse, execute, yaml) and `message`; and `findings`, where it is right and probably not meant, as \
+        where `<no value>` is written. Exit code 0 in all these cases, 1 if a file cannot be read.\n\n\
+        Example:\n  clusterclass render --template '{{ .name | upper }}' --variables variables.json"
+    )]
+    Render(RenderArgs),
+    /// Apply the patches of a ClusterClass to its templates
+    #[command(
+        long_about = "Apply the patches of a ClusterClass to its templates, as Cluster API does for a Cluster. No hub and \
+        no cluster is asked.\n\n\
+        The templates are printed as YAML, each with the patches that were applied to it, and then, as comments, what is \
+        wrong or doubtful: the rule, the patch and its field, and why. A definition that fails is left out, and the others \
+        go on. Exit code 0, or 1 if something is wrong.\n\n\
+        Example:\n  clusterclass patch -f class.yaml -f templates.yaml --variables variables.json \\\n    \
+        --target control-plane"
+    )]
+    Patch(PatchArgs),
+    /// Check ClusterClasses and Clusters by the rules of topologies
+    #[command(
+        long_about = "Check ClusterClasses and Clusters by the rules that Cluster API's admission has, and by the \
+        proposal's own: variables in use stay. Both spellings (v1beta1, v1beta2) are read, objects of other kinds are \
+        passed over. No hub and no cluster is asked.\n\n\
+        A line says for each finding where it is (the file, the object, the field), the rule, and what is wrong. With \
+        --old the change from those objects to these is checked too; what is in --old only is taken as deleted. Exit code \
+        0 if nothing is found, 1 if something is, or if a file cannot be read.\n\n\
+        Example:\n  clusterclass validate -f class.yaml -f clusters.yaml --old class-before.yaml"
+    )]
+    Validate(ValidateArgs),
+    /// Show the objects that Clusters are to have
+    #[command(
+        long_about = "Show the objects that Clusters are to have, as YAML, in the order in which they are written: each \
+        under what becomes of it (create, update, rotate, keep), and as comments what is deleted and what waits for an \
+        upgrade. Nothing is written, and no hub is asked.\n\n\
+        What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
+        those files would have made; with --kubeconfig it is read from a management cluster. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        Example:\n  clusterclass plan -f class.yaml -f templates.yaml -f cluster.yaml"
+    )]
+    Plan(PlanArgs),
+    /// Show what an edit of a ClusterClass or Cluster would change
+    #[command(
+        long_about = "Show what an edit of a ClusterClass or Cluster would create, change, rotate (another template takes \
+        the place of one, and machines are replaced) and delete: a row for each object, with the fields, old and new, then \
+        the sum. Nothing is written, and no hub is asked.\n\n\
+        What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
+        those files would have made; with --kubeconfig it is read from a management cluster. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        Examples:\n  clusterclass diff --old before.yaml -f after.yaml\n  \
+        clusterclass diff --kubeconfig management.kubeconfig -f class.yaml"
+    )]
+    Diff(PlanArgs),
+    /// Say what the objects of Clusters are made of
+    #[command(
+        long_about = "Say what the objects of Clusters are made of: the class, the values of variables, and for each object \
+        the patches of the class that touched it, in their order, with the index of the definition. Nothing is written, and \
+        no hub is asked.\n\n\
+        What there is already is looked for as `plan` does. Exit code 0 if all is as it should be, 2 if something \
+        would be written, 1 if something is wrong.\n\n\
+        Example:\n  clusterclass explain --kubeconfig management.kubeconfig -n default"
+    )]
+    Explain(PlanArgs),
+    /// Print the completions of a shell
+    #[command(long_about = "Print the completions of a shell.\n\n\
+        Example:\n  clusterclass completion bash")]
+    Completion(CompletionArgs),
+    /// Write the manual pages into a directory
+    #[command(
+        long_about = "Write the manual pages into a directory, one for each command.\n\n\
+        Example:\n  clusterclass man --out man1"
+    )]
+    Man(ManArgs),
+}
+
+/// The objects that a command is about.
+#[derive(Debug, Args)]
+struct Files {
+    /// File (YAML or JSON), or directory of such files, with ClusterClasses, the templates that they name, or Clusters; may
+    /// be repeated
+    #[arg(
+        short = 'f',
+        long = "file",
+        env = "TRIBUTARY_FILE",
+        value_name = "FILE",
+        required = true,
+        value_delimiter = ','
+    )]
+    named: Vec<PathBuf>,
+}
+
+/// Files, each a name and its bytes; of a directory its files of YAML and JSON, by name.
+fn contents(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
+    let mut files = Vec::new();
+    for path in paths {
+        if path.is_dir() {
+            let documents = documents_of(path)?;
+            ensure!(
+                !documents.is_empty(),
+                "{} has no .yaml, .yml or .json file: name another directory, or files",
+                path.display()
+            );
+            files.extend(documents);
+        } else {
+            files.push(path.clone());
+        }
+    }
+    let all = files.iter();
+    all.map(|file| Ok((file.display().to_string(), read(file)?)))
+        .collect()
+}
+
+/// The files of YAML and JSON in a directory, not below it, as kubectl takes them.
+fn documents_of(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let cannot = || format!("cannot read {}", directory.display());
+    let mut files = Vec::new();
+    for entry in directory.read_dir().with_context(cannot)? {
+        let path = entry.with_context(cannot)?.path();
+        let extension = path.extension().and_then(OsStr::to_str);
+        if matches!(extension, Some("yaml" | "yml" | "json")) && path.is_file() {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// A class, its templates, and what a cluster would say.
+#[derive(Debug, Args)]
+struct PatchArgs {
+    #[command(flatten)]
+    files: Files,
+    /// File with variables, a JSON object; they go over those of the Cluster, and `builtin` into its parts
+    #[arg(long, env = "TRIBUTARY_VARIABLES", value_name = "FILE")]
+    variables: Option<PathBuf>,
+    /// Patch this template only, as `control-plane` or `machine-deployment/NAME/bootstrap`; may be repeated
+    #[arg(
+        long = "target",
+        env = "TRIBUTARY_TARGET",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    targets: Vec<String>,
+}
+
+/// Classes and clusters, and what they were.
+#[derive(Debug, Args)]
+struct ValidateArgs {
+    #[command(flatten)]
+    files: Files,
+    /// File or directory with the objects as they were before; may be repeated
+    #[arg(
+        long = "old",
+        env = "TRIBUTARY_OLD",
+        value_name = "FILE",
+        value_delimiter = ','
+    )]
+    old: Vec<PathBuf>,
+}
+
+/// Classes with their templates, clusters, and what there is of these: in files, or in a management cluster.
+#[derive(Debug, Args)]
+struct PlanArgs {
+    /// File (YAML or JSON), or directory of such files, with ClusterClasses, the templates that they name, Clusters, or what
+    /// there is of these; may be repeated
+    #[arg(
+        short = 'f',
+        long = "file",
+        env = "TRIBUTARY_FILE",
+        value_name = "FILE",
+        required_unless_present = "kubeconfig",
+        value_delimiter = ','
+    )]
+    files: Vec<PathBuf>,
+    /// File or directory with classes, templates and Clusters as they were before; may be repeated
+    #[arg(
+        long = "old",
+        env = "TRIBUTARY_OLD",
+        value_name = "FILE",
+        value_delimiter = ',',
+        conflicts_with = "kubeconfig"
+    )]
+    old: Vec<PathBuf>,
+    /// Kubeconfig of a management cluster: read what there is from it, and take the files for edits of that
+    #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// Context of the kubeconfig; its current one unless given
+    #[arg(long, env = "TRIBUTARY_CONTEXT", value_name = "NAME", requires = "kubeconfig")]
+    context: Option<String>,
+    /// Read this namespace only; all unless given
+    #[arg(
+        short = 'n',
+        long,
+        env = "TRIBUTARY_NAMESPACE",
+        value_name = "NAME",
+        requires = "kubeconfig"
+    )]
+    namespace: Option<String>,
+}
+
+/// A template, or a file of them.
+#[derive(Debug, Args)]
+struct RenderArgs {
+    /// The template
+    #[arg(
+        long,
+        env = "TRIBUTARY_TEMPLATE",
+        value_name = "TEXT",
+        allow_hyphen_values = true,
+        required_unless_present = "cases",
+        conflicts_with = "cases"
+    )]
+    template: Option<String>,
+    /// File with the variables, a JSON object; none unless given
+    #[arg(
+        long,
+        env = "TRIBUTARY_VARIABLES",
+        value_name = "FILE",
+        conflicts_with = "cases"
+    )]
+    variables: Option<PathBuf>,
+    /// File with cases: JSON objects with `template`, `variables` and perhaps `name`, as a list, as `cases` of an
+    /// object, or one a line
+    #[arg(long, env = "TRIBUTARY_CASES", value_name = "FILE")]
+    cases: Option<PathBuf>,
+}
+
+/// Runs a command: what to print, and whether something would change.
+///
+/// # Errors
+///
+/// One line: what is wrong. What it is wrong with may have been printed.
+pub fn run(cli: Cli) -> anyhow::Result<(String, Changes)> {
+    let nothing = |said| (said, Changes::Nothing);
+    match cli.command {
+        Command::Render(args) => run_render(args).map(nothing),
+        Command::Patch(args) => run_patch(&args).map(nothing),
+        Command::Validate(args) => run_validate(&args).map(nothing),
+        Command::Plan(args) => run_plan(&args, documents),
+        Command::Diff(args) => run_plan(&args, table),
+        Command::Explain(args) => run_plan(&args, explained),
+        Command::Completion(args) => completion::completion(&args, &mut Cli::command()).map(nothing),
+        Command::Man(args) => completion::man(&args, Cli::command()).map(nothing),
+    }
+}
+
+/// What a management cluster has.
+fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Listed> {
+    api_client::install_crypto_provider()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.context("cannot start the runtime's threads")?;
+    let listed = runtime.block_on(async {
+        let client = live::client(kubeconfig, args.context.as_deref()).await?;
+        live::read(client, args.namespace.as_deref().as_slice()).await
+    });
+    // A call that still hangs is not waited for.
+    runtime.shutdown_background();
+    listed
+}
+
+/// Prints what is planned even where something else is wrong.
+fn run_plan(args: &PlanArgs, print: fn(&[Plan]) -> String) -> anyhow::Result<(String, Changes)> {
+    let files = contents(&args.files)?;
+    let planned = match &args.kubeconfig {
+        Some(kubeconfig) => plans_of_server(live(args, kubeconfig)?, &files),
+        None => {
+            let old = contents(&args.old)?;
+            plans(&files, (!args.old.is_empty()).then_some(old.as_slice()))
+        }
+    };
+    let planned = planned.map_err(anyhow::Error::msg)?;
+    for warning in &planned.warnings {
+        eprintln!("warning: {warning}");
+    }
+    if !planned.findings.is_empty() {
+        if !planned.plans.is_empty() {
+            print!("{}", print(&planned.plans));
+        }
+        return Err(told(&planned.findings, "its Clusters are not planned"));
+    }
+    ensure!(
+        !planned.plans.is_empty(),
+        "the files have no Cluster with a topology: give one, with its ClusterClass and the templates that this names"
+    );
+    let changes = if planned.plans.iter().any(Plan::writes) {
+        Changes::Something
+    } else {
+        Changes::Nothing
+    };
+    Ok((print(&planned.plans), changes))
+}
+
+/// Prints findings, and says how many there are.
+fn told(findings: &[Finding], besides: &str) -> anyhow::Error {
+    for finding in findings {
+        println!("{finding}");
+    }
+    let besides = match besides {
+        "" => String::new(),
+        besides => format!("; {besides}"),
+    };
+    match findings.len() {
+        1 => anyhow::anyhow!("1 finding is printed above: correct the object{besides}"),
+        count => anyhow::anyhow!("{count} findings are printed above: correct the objects{besides}"),
+    }
+}
+
+/// Prints what there is even where something is wrong with it.
+fn run_patch(args: &PatchArgs) -> anyhow::Result<String> {
+    let files = contents(&args.files.named)?;
+    let variables = match &args.variables {
+        Some(file) => read_variables(file)?.1,
+        None => serde_json::Map::new(),
+    };
+    let report = offline::patch(&files, &variables, &args.targets).map_err(anyhow::Error::msg)?;
+    if report.errors > 0 {
+        print!("{}", report.text);
+        let (errors, are) = match report.errors {
+            1 => ("1 error".to_owned(), "is"),
+            errors => (format!("{errors} errors"), "are"),
+        };
+        bail!("{errors} {are} named at the end of what was printed: correct the class, or the variables");
+    }
+    Ok(report.text)
+}
+
+/// Nothing is said if nothing is found; findings are printed even though the command fails.
+fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
+    let new = read_estate(&args.files.named)?;
+    let old = read_estate(&args.old)?;
+    let findings = validate(&new, (!args.old.is_empty()).then_some(&old));
+    match findings.len() {
+        0 => Ok(String::new()),
+        _ => Err(told(&findings, "")),
+    }
+}
+
+fn read_estate(files: &[PathBuf]) -> anyhow::Result<Estate> {
+    let files = contents(files)?;
+    let mut estate = Estate::default();
+    // The YAML of plans, which is that of kubectl.
+    for (file, object) in document::objects(&files).map_err(anyhow::Error::msg)? {
+        estate.add_sent(file, &object);
+    }
+    Ok(estate)
+}
+
+fn run_render(args: RenderArgs) -> anyhow::Result<String> {
+    let RenderArgs {
+        template,
+        variables,
+        cases: file,
+    } = args;
+    let mut said = String::new();
+    if let Some(file) = file {
+        let shown = file.display();
+        let cases = cases::read(&read(&file)?).map_err(|message| {
+            anyhow::anyhow!(
+                "{shown} has no cases: {message}; give JSON objects with `template` and `variables`"
+            )
+        })?;
+        for case in cases {
+            let outcome = render(&case.template, &case.variables).to_json();
+            match case.name {
+                Some(name) => {
+                    let name = serde_json::to_string(&name)?;
+                    writeln!(said, "{{\"name\":{name},{}", &outcome[1..])?;
+                }
+                None => writeln!(said, "{outcome}")?,
+            }
+        }
+        return Ok(said);
+    }
+    let variables = match variables {
+        Some(file) => read_variables(&file)?.0,
+        None => b"{}".to_vec(),
+    };
+    writeln!(
+        said,
+        "{}",
+        render(&template.unwrap_or_default(), &variables).to_json()
+    )?;
+    Ok(said)
+}
+
+/// A file with a JSON object, as it is written and as it is meant.
+fn read_variables(file: &Path) -> anyhow::Result<(Vec<u8>, serde_json::Map<String, serde_json::Value>)> {
+    let text = read(file)?;
+    let object = serde_json::from_slice(&text)
+        .with_context(|| format!("{} is no JSON object of variables", file.display()))?;
+    Ok((text, object))
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let shown = path.display();
+    let mut text = Vec::new();
+    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
+    file.take(FILE_MAX + 1)
+        .read_to_end(&mut text)
+        .with_context(|| format!("cannot read {shown}"))?;
+    ensure!(
+        text.len() as u64 <= FILE_MAX,
+        "{shown} has more than {FILE_MAX} bytes: give a smaller file"
+    );
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CLASS: &str = r#"{
+        "apiVersion": "cluster.x-k8s.io/v1beta2",
+        "kind": "ClusterClass",
+        "metadata": {"name": "c"},
+        "spec": {
+            "controlPlane": {"templateRef": {"apiVersion": "g/v1", "kind": "KTemplate", "name": "k"}},
+            "variables": [{"name": "tag"}],
+            "patches": [{"name": "tag", "definitions": [{
+                "selector": {"apiVersion": "g/v1", "kind": "KTemplate", "matchResources": {"controlPlane": true}},
+                "jsonPatches": [{"op": "add", "path": "/spec/template/spec/tag", "valueFrom": {"variable": "tag"}}]
+            }]}]
+        }
+    }"#;
+    const TEMPLATE: &str =
+        "apiVersion: g/v1\nkind: KTemplate\nmetadata: {name: k}\nspec: {template: {spec: {}}}\n";
+
+    #[test]
+    fn templates_of_files_are_patched() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str, text: &str| {
+            let path = directory.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            path.display().to_string()
+        };
+        let (class, template) = (file("class.json", CLASS), file("templates.yaml", TEMPLATE));
+        let variables = file("variables.json", r#"{"tag": "v1"}"#);
+        let said = |words: &[&str]| {
+            let words = ["clusterclass", "patch", "-f", &class, "--file", &template]
+                .into_iter()
+                .chain(words.iter().copied());
+            run(Cli::try_parse_from(words).expect("its words")).map(|(said, _)| said)
+        };
+        let text = said(&["--variables", &variables, "--target", "control-plane"]).expect("all is well");
+        assert!(
+            text.ends_with("spec:\n  template:\n    spec:\n      tag: v1\n"),
+            "{text}"
+        );
+        let error = said(&[]).expect_err("the variable has no value").to_string();
+        assert!(error.starts_with("1 error is named"), "{error}");
+        let error = said(&["--target", "workers"])
+            .expect_err("no such target")
+            .to_string();
+        assert!(error.contains("there is no target \"workers\""), "{error}");
+        let error = said(&["--variables", &template])
+            .expect_err("no JSON")
+            .to_string();
+        assert!(error.ends_with("is no JSON object of variables"), "{error}");
+    }
+}

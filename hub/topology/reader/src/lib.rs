@@ -1,0 +1,251 @@
+//! Owns: the classes, Clusters and objects of these as the API server of a management cluster has them.
+//! Never: writes anything.
+
+use std::{collections::BTreeSet, path::Path};
+
+use anyhow::{Context, ensure};
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::{
+    Api, Client, Config,
+    api::{ApiResource, DynamicObject, ListParams},
+    config::KubeConfigOptions,
+    core::GroupVersionKind,
+    discovery,
+};
+use prometheus_client::registry::Registry;
+use serde_json::{Value, json};
+
+use api_client::{ApiMetrics, api_client};
+use clusterclass::desired::objects::{Listed, Unread};
+
+/// The group of Clusters and ClusterClasses.
+const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
+
+/// What is read of it, and whether it must be there.
+const KINDS: [(&str, bool); 5] = [
+    ("ClusterClass", true),
+    ("Cluster", true),
+    ("MachineDeployment", true),
+    ("Machine", false),
+    ("MachineHealthCheck", false),
+];
+/// Objects of one answer.
+const PAGE: u32 = 500;
+/// Most objects that are read.
+const MAX_OBJECTS: usize = 100_000;
+
+/// What is read beside it by who deletes templates: machines may still be of them.
+const KINDS_OF_MACHINES: [(&str, bool); 1] = [("MachineSet", false)];
+
+/// Reads what topologies are made of, in these namespaces, or in all if there are none.
+pub async fn read(client: Client, namespaces: &[&str]) -> anyhow::Result<Listed> {
+    read_kinds(client, namespaces, &KINDS).await
+}
+
+/// Reads one Cluster, if it is there.
+pub async fn cluster(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Option<Value>> {
+    let group = cluster_api(client).await?;
+    let (resource, _) = group
+        .recommended_kind("Cluster")
+        .context("the cluster serves no Cluster")?;
+    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
+    let found = api.get_opt(name).await.context("cannot get the Cluster")?;
+    Ok(found.map(serde_json::to_value).transpose()?)
+}
+
+/// Reads that of all namespaces, and all that may still refer to its templates.
+pub async fn read_for_writing(client: Client) -> anyhow::Result<Listed> {
+    let kinds: Vec<_> = KINDS.into_iter().chain(KINDS_OF_MACHINES).collect();
+    read_kinds(client, &[], &kinds).await
+}
+
+async fn cluster_api(client: &Client) -> anyhow::Result<discovery::ApiGroup> {
+    let group = discovery::group(client, CLUSTER_API_GROUP).await;
+    group.with_context(|| {
+        format!(
+            "the cluster serves no {CLUSTER_API_GROUP}: install Cluster API there, or name another kubeconfig or context"
+        )
+    })
+}
+
+async fn read_kinds(client: Client, namespaces: &[&str], kinds: &[(&str, bool)]) -> anyhow::Result<Listed> {
+    let mut reader = Reader {
+        client,
+        namespaces,
+        objects: Vec::new(),
+        unread: Unread::new(),
+    };
+    let group = cluster_api(&reader.client).await?;
+    for (kind, needed) in kinds.iter().copied() {
+        match group.recommended_kind(kind) {
+            Some((resource, _)) => reader.list(&resource).await?,
+            None => ensure!(!needed, "the cluster serves no {kind} of {CLUSTER_API_GROUP}"),
+        }
+    }
+    let mut kinds = BTreeSet::new();
+    for class in reader
+        .objects
+        .iter()
+        .filter(|object| object["kind"] == "ClusterClass")
+    {
+        named(&class["spec"], &mut kinds);
+    }
+    for (api_version, kind) in &kinds {
+        reader.list_named(api_version, kind).await?;
+    }
+    reader.of_clusters(&kinds).await?;
+    Ok(Listed {
+        objects: reader.objects,
+        unread: reader.unread,
+    })
+}
+
+/// A client for the API server of a kubeconfig; of its contexts the current one unless another is named.
+pub async fn client(kubeconfig: &Path, context: Option<&str>) -> anyhow::Result<Client> {
+    let shown = kubeconfig.display();
+    let read = api_client::kubeconfig("--kubeconfig", kubeconfig)?;
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let config = Config::from_custom_kubeconfig(read, &options).await;
+    let config = config.with_context(|| format!("{shown} names no cluster to use"))?;
+    api_client(config, ApiMetrics::register(&mut Registry::default())).context("no client can be made")
+}
+
+/// The types of templates that a class names: wherever a type stands with a name.
+fn named(value: &Value, kinds: &mut BTreeSet<(String, String)>) {
+    match value {
+        Value::Object(fields) => {
+            let text = |name: &str| fields.get(name).and_then(Value::as_str);
+            if let (Some(api_version), Some(kind), Some(_)) = (text("apiVersion"), text("kind"), text("name"))
+            {
+                kinds.insert((api_version.to_owned(), kind.to_owned()));
+            }
+            fields.values().for_each(|value| named(value, kinds));
+        }
+        Value::Array(items) => items.iter().for_each(|item| named(item, kinds)),
+        _ => {}
+    }
+}
+
+struct Reader<'a> {
+    client: Client,
+    namespaces: &'a [&'a str],
+    objects: Vec<Value>,
+    unread: Unread,
+}
+
+impl Reader<'_> {
+    /// What Clusters refer to, in every version in which classes make it, and how the contract of its kind stands.
+    async fn of_clusters(&mut self, templates: &BTreeSet<(String, String)>) -> anyhow::Result<()> {
+        let mut kinds = BTreeSet::new();
+        for cluster in self.objects.iter().filter(|object| object["kind"] == "Cluster") {
+            for field in ["infrastructureRef", "controlPlaneRef"] {
+                let reference = &cluster["spec"][field];
+                let group = reference["apiGroup"].as_str().or_else(|| {
+                    let version = reference["apiVersion"].as_str()?;
+                    Some(version.split_once('/')?.0)
+                });
+                if let (Some(group), Some(kind)) = (group, reference["kind"].as_str()) {
+                    // A version of which no template can be read makes no objects, and any class may name one.
+                    let readable = templates.iter().filter(|template| {
+                        let of_group = template.0.split_once('/').is_some_and(|(one, _)| one == group);
+                        let of_kind = template.1.strip_suffix("Template") == Some(kind);
+                        of_group && of_kind && !self.unread.contains_key(*template)
+                    });
+                    kinds.extend(readable.map(|(api_version, _)| (api_version.clone(), kind.to_owned())));
+                }
+            }
+        }
+        for (api_version, kind) in kinds {
+            let Some(resource) = self.list_named(&api_version, &kind).await? else {
+                continue;
+            };
+            let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
+            let name = format!("{}.{}", resource.plural, resource.group);
+            // Who may not read definitions is told of the contract by the version's name.
+            if let Ok(definition) = definitions.get(&name).await {
+                let mut value = serde_json::to_value(definition)?;
+                value["kind"] = json!("CustomResourceDefinition");
+                value["apiVersion"] = json!("apiextensions.k8s.io/v1");
+                self.objects.push(value);
+            }
+        }
+        Ok(())
+    }
+
+    async fn resource(&self, api_version: &str, kind: &str) -> anyhow::Result<ApiResource> {
+        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+        let found = discovery::pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind)).await;
+        let (resource, _) = found.with_context(|| {
+            format!("the cluster serves no {kind} of {api_version}, which a ClusterClass names: install its provider")
+        })?;
+        Ok(resource)
+    }
+
+    /// Adds all objects of a kind that a class names, or notes why there are none: whoever writes one class has no say in
+    /// the others.
+    ///
+    /// # Errors
+    ///
+    /// There are more objects than may be.
+    async fn list_named(&mut self, api_version: &str, kind: &str) -> anyhow::Result<Option<ApiResource>> {
+        let before = self.objects.len();
+        let listed = async {
+            let resource = self.resource(api_version, kind).await?;
+            self.list(&resource).await?;
+            anyhow::Ok(resource)
+        };
+        match listed.await {
+            Ok(resource) => Ok(Some(resource)),
+            Err(error) if self.objects.len() > MAX_OBJECTS => Err(error),
+            Err(error) => {
+                // A part of them would be taken for all.
+                self.objects.truncate(before);
+                let key = (api_version.to_owned(), kind.to_owned());
+                self.unread.insert(key, format!("{error:#}"));
+                Ok(None)
+            }
+        }
+    }
+
+    /// Adds all objects of a kind.
+    async fn list(&mut self, resource: &ApiResource) -> anyhow::Result<()> {
+        if self.namespaces.is_empty() {
+            return self
+                .list_all(resource, Api::all_with(self.client.clone(), resource))
+                .await;
+        }
+        for namespace in self.namespaces {
+            let api = Api::namespaced_with(self.client.clone(), namespace, resource);
+            self.list_all(resource, api).await?;
+        }
+        Ok(())
+    }
+
+    async fn list_all(&mut self, resource: &ApiResource, api: Api<DynamicObject>) -> anyhow::Result<()> {
+        let mut page = ListParams::default().limit(PAGE);
+        loop {
+            let listed = api.list(&page).await;
+            let listed = listed.with_context(|| format!("cannot list {}", resource.plural))?;
+            for object in listed.items {
+                let mut value = serde_json::to_value(object)?;
+                value["apiVersion"] = json!(resource.api_version);
+                value["kind"] = json!(resource.kind);
+                self.objects.push(value);
+            }
+            ensure!(
+                self.objects.len() <= MAX_OBJECTS,
+                "the cluster has more than {MAX_OBJECTS} objects: name a namespace"
+            );
+            match listed.metadata.continue_.filter(|token| !token.is_empty()) {
+                Some(token) => page = page.continue_token(&token),
+                None => return Ok(()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
