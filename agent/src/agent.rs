@@ -36,7 +36,7 @@ use crate::{
     outbox::Outbox,
     plan::ImportRules,
     renewal::{RenewalMetrics, Renewing},
-    watch::{Dirty, UnreadableMetric, Watched, Watches, Whole, follow},
+    watch::{Dirty, WatchMetrics, Watched, Watches, Whole, follow},
 };
 
 /// First wait before a busy API server is asked again, at the start.
@@ -84,7 +84,7 @@ pub struct AgentMetrics {
     /// Requests to the cluster.
     pub api: ApiMetrics,
     versions: ServedVersions,
-    unreadable: UnreadableMetric,
+    watches: WatchMetrics,
     apply: ApplyMetrics,
     lease: LeaseMetrics,
     identity_lease: IdentityLeaseMetrics,
@@ -104,7 +104,7 @@ impl AgentMetrics {
         Self {
             api: ApiMetrics::register(registry),
             versions,
-            unreadable: UnreadableMetric::register(registry),
+            watches: WatchMetrics::register(registry),
             apply,
             lease: LeaseMetrics::register(registry),
             identity_lease: IdentityLeaseMetrics::register(registry),
@@ -308,7 +308,7 @@ fn warm_up(
 ) -> Warm {
     let client = &options.client;
     let watches = Watches::default();
-    metrics.unreadable.of(&watches);
+    metrics.watches.of(&watches);
     let properties = Watched::<Whole<ClusterProperty>>::new(|_| None);
     let config = DriverConfig {
         cluster: options.membership.cluster.clone(),

@@ -13,7 +13,7 @@ use shared::{
     process::{
         AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, Threads, block_on, own_namespace,
     },
-    tls::{HubConnector, Reloader, TcpDial, TlsMetrics, install_crypto_provider},
+    tls::{HubConnector, HubDial, Reloader, TlsMetrics, install_crypto_provider},
 };
 use tracing::info;
 
@@ -90,7 +90,12 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
             clusterset: identity.clusterset.name().into(),
         },
         client,
-        connector: HubConnector::new(hubs, credentials, Arc::new(TcpDial), tls_metrics),
+        connector: HubConnector::new(
+            hubs,
+            credentials,
+            Arc::new(HubDial::from_environment()?),
+            tls_metrics,
+        ),
         namespace,
         holder: lease::holder(args.pod_uid.as_deref()),
         deny: NamespaceDenyList::new(args.deny_namespaces),

@@ -22,6 +22,9 @@ use crate::{
     writer::{Core, Operated, Options, Reply, Request},
 };
 
+/// Most members that a refusal names.
+const MEMBERS_NAMED_MAX: usize = 20;
+
 /// Writes the state into a new segment, removes those that are not to be kept, and gives the figures of before and after.
 pub fn compact(
     data: &Path,
@@ -51,6 +54,17 @@ pub fn evict(
 ) -> anyhow::Result<Operated> {
     let mut log = log::open(data, clusterset, Epoch::default())?;
     let (state, head) = replay(&log.reader())?;
+    if state.current_member(&cluster).is_none() {
+        // The refusal of a running hub names a command that asks it.
+        let ids = state.members().keys();
+        let members = ids.filter(|id| state.current_member(id).is_some());
+        let named: Vec<&str> = members.take(MEMBERS_NAMED_MAX).map(ClusterId::as_str).collect();
+        bail!(
+            "cluster {cluster} is not a member of the clusterset {}; these are: {}",
+            clusterset.name(),
+            named.join(", ")
+        );
+    }
     let options = Options {
         hub: operator.into(),
         hub_version: env!("CARGO_PKG_VERSION").into(),
@@ -245,6 +259,26 @@ mod tests {
             "the key is admitted again"
         );
         assert!(state.current_member(&east()).is_none());
+    }
+
+    #[test]
+    fn who_is_no_member_of_a_stopped_hub_is_told_who_is() {
+        let dir = with_a_member();
+        let nobody = ClusterId::new("nobody").expect("an id");
+        let refused = evict(
+            dir.path(),
+            &clusterset(),
+            nobody,
+            "alice",
+            false,
+            UnixMillis(3_000),
+        );
+        let refusal = refused.expect_err("it is no member").to_string();
+        assert!(refusal.ends_with("these are: east"), "{refusal}");
+        assert!(
+            !refusal.contains("member list"),
+            "no hub runs that answers: {refusal}"
+        );
     }
 
     #[test]

@@ -75,6 +75,24 @@ pub enum CorefileSeen {
     Text(String),
 }
 
+/// The admission policies of the agent's chart; a binding of each has its name.
+pub const POLICIES: [&str; 3] = [
+    "tributary-only-the-agent-writes",
+    "tributary-agent-writes-only-its-own",
+    "tributary-membership-is-immutable",
+];
+
+/// What is there of the admission policies of the agent's chart.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PoliciesSeen {
+    /// They may not be read.
+    Forbidden,
+    /// They could not be read.
+    Unread(String),
+    /// These, or their bindings, are not there.
+    Missing(Vec<&'static str>),
+}
+
 /// A ServiceImport whose condition Ready is False.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotReady {
@@ -183,6 +201,38 @@ pub fn property(stated: &Result<Option<String>, String>, cluster: Result<&str, &
             name,
             why.clone(),
             "see that this account may get clusterproperties",
+        ),
+    }
+}
+
+/// Judges the admission policies. A cluster without any may be meant so, or be too old for them; some without the others
+/// are half an installation.
+pub fn policies(seen: &PoliciesSeen) -> Check {
+    let name = "admission-policies";
+    let fix = "render the agent's chart with policies.enabled=true and apply it (Kubernetes 1.30 or later)";
+    match seen {
+        PoliciesSeen::Missing(missing) if missing.is_empty() => {
+            Check::fine(name, format!("all {} are bound", POLICIES.len()))
+        }
+        PoliciesSeen::Missing(missing) if missing.len() == POLICIES.len() => Check::note(
+            name,
+            format!(
+                "there are none, so whoever may write Services can change what the agent wrote. To have them, {fix}"
+            ),
+        ),
+        PoliciesSeen::Missing(missing) => Check::fault(
+            name,
+            format!("these are not there, or not bound: {}", missing.join(", ")),
+            fix,
+        ),
+        PoliciesSeen::Forbidden => Check::skipped(
+            name,
+            "this account may not read admission policies: look with --kubeconfig of somebody who may",
+        ),
+        PoliciesSeen::Unread(why) => Check::unseen(
+            name,
+            why.clone(),
+            "see that the API server answers for validatingadmissionpolicies",
         ),
     }
 }

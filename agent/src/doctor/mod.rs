@@ -138,6 +138,7 @@ async fn cluster(args: &LookArgs, client: &Client, id: Result<&str, &String>) ->
     checks.extend(judge::definitions(&seen.served));
     checks.push(judged_rights(&seen.rights, RIGHTS_FIX));
     checks.push(judge::property(&seen.property, id));
+    checks.push(judge::policies(&seen.policies));
     checks.push(judge::unusable(&seen.unusable));
     checks.push(judge::lease(&seen.lease, &seen.agents, &namespace, look::now()));
     checks.push(judge::imports(&seen.not_ready));

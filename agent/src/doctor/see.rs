@@ -10,6 +10,7 @@ use std::{
 
 use futures::future::join_all;
 use k8s_openapi::api::{
+    admissionregistration::v1::{ValidatingAdmissionPolicy, ValidatingAdmissionPolicyBinding},
     coordination::v1::Lease,
     core::v1::{ConfigMap, Node, Service},
     discovery::v1::EndpointSlice,
@@ -31,7 +32,7 @@ use tokio::{
 };
 
 use super::{
-    judge::{CorefileSeen, LeaseSeen, NameSeen, NotReady, REASON_WITHDRAWAL_HELD},
+    judge::{CorefileSeen, LeaseSeen, NameSeen, NotReady, POLICIES, PoliciesSeen, REASON_WITHDRAWAL_HELD},
     network::{Dialled, Imported, OwnNetwork},
     rights::NEEDED,
 };
@@ -65,6 +66,7 @@ pub(super) struct ClusterSeen {
     /// Exports and imports that the agent cannot take as they are, and why.
     pub(super) unusable: Result<Vec<String>, String>,
     pub(super) not_ready: Result<Vec<NotReady>, String>,
+    pub(super) policies: PoliciesSeen,
 }
 
 /// Looks at a cluster; the agent's Leases are in `namespace`. Of one that does not answer nothing more is asked.
@@ -75,7 +77,18 @@ pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterS
         .flat_map(|rights| rights.each((names::TRIBUTARY_NAMESPACE, namespace)))
         .collect();
     let groups = [names::MULTICLUSTER_GROUP, names::ABOUT_GROUP];
-    let (served, rights, property, (lease, agents), corefile, imported, network, unusable, not_ready) = tokio::join!(
+    let (
+        served,
+        rights,
+        property,
+        (lease, agents),
+        corefile,
+        imported,
+        network,
+        unusable,
+        not_ready,
+        policies,
+    ) = tokio::join!(
         served(client, &groups),
         shared::doctor::ask::rights(client, needed),
         property(client),
@@ -85,6 +98,7 @@ pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterS
         network(client),
         unusable(client),
         not_ready(client),
+        policies(client),
     );
     Ok(ClusterSeen {
         version: Ok(version.git_version),
@@ -98,6 +112,7 @@ pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterS
         network,
         unusable,
         not_ready,
+        policies,
     })
 }
 
@@ -144,6 +159,26 @@ async fn not_ready(client: &Client) -> Result<Vec<NotReady>, String> {
         })
     });
     Ok(said.collect())
+}
+
+/// The admission policies of the agent's chart, each with its binding.
+async fn policies(client: &Client) -> PoliciesSeen {
+    let policies: Api<ValidatingAdmissionPolicy> = Api::all(client.clone());
+    let bindings: Api<ValidatingAdmissionPolicyBinding> = Api::all(client.clone());
+    let mut missing = Vec::new();
+    for name in POLICIES {
+        let both = async { tokio::try_join!(policies.get_opt(name), bindings.get_opt(name)) };
+        match timeout(STEP_WAIT, both).await {
+            Ok(Ok((Some(_), Some(_)))) => {}
+            Ok(Ok(_)) => missing.push(name),
+            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403) => {
+                return PoliciesSeen::Forbidden;
+            }
+            Ok(Err(error)) => return PoliciesSeen::Unread(told(&error)),
+            Err(_) => return PoliciesSeen::Unread(format!("no answer within {} s", STEP_WAIT.as_secs())),
+        }
+    }
+    PoliciesSeen::Missing(missing)
 }
 
 async fn property(client: &Client) -> Result<Option<String>, String> {

@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::{observed::KeptLease, probes::Answer};
-use crate::watch::{Kept, Watched, means_not_served};
+use crate::watch::{Kept, Watched};
 
 /// How long an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
@@ -139,7 +139,7 @@ impl Questions {
         }
         match timeout(ANSWER_WAIT, self.leases.get(name)).await {
             Ok(Ok(lease)) => LeaderRead::Version(lease.resource_version().unwrap_or_default()),
-            Ok(Err(kube::Error::Api(status))) if means_not_served(status.code) => LeaderRead::Absent,
+            Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403 | 404) => LeaderRead::Absent,
             Ok(Err(_)) | Err(_) => LeaderRead::Unanswered,
         }
     }

@@ -7,7 +7,7 @@ use proto::v1::{self, joining_client::JoiningClient};
 use shared::{
     identity::Role,
     model::{ClusterId, JoinString},
-    tls::{Credentials, JoinConnector, Pem, TcpDial, explain, signing_request},
+    tls::{Credentials, HubDial, JoinConnector, Pem, explain, signing_request},
 };
 use tokio::time::{Instant, sleep};
 use tonic::{Code, Request, Status};
@@ -41,7 +41,11 @@ enum Failed {
 
 /// A certificate for this key and id.
 pub(super) async fn certificate(join: &JoinString, cluster: &ClusterId, key: &str) -> anyhow::Result<Given> {
-    let connector = JoinConnector::new(addresses(&join.doors)?, join.pin, Arc::new(TcpDial))?;
+    let connector = JoinConnector::new(
+        addresses(&join.doors)?,
+        join.pin,
+        Arc::new(HubDial::from_environment()?),
+    )?;
     let request = v1::JoinRequest {
         token: join.token.bytes().to_vec(),
         cluster: cluster.to_string(),

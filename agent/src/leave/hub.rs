@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use proto::v1::{LeaveRequest, membership_client::MembershipClient};
 use shared::{
     model::{ClusterId, advice},
-    tls::{self, HubAddress, HubConnector, Reloader, TcpDial, TlsFiles, TlsMetrics},
+    tls::{self, HubAddress, HubConnector, HubDial, Reloader, TlsFiles, TlsMetrics},
 };
 use tonic::{Code, Request, transport::Channel};
 
@@ -32,7 +32,12 @@ impl Way {
         let (_, credentials) = Reloader::load(files, metrics.clone())?;
         let cluster = run::cluster_of(&credentials.identity(), None)?;
         Ok(Self {
-            connector: HubConnector::new(hubs.to_vec(), credentials, Arc::new(TcpDial), metrics),
+            connector: HubConnector::new(
+                hubs.to_vec(),
+                credentials,
+                Arc::new(HubDial::from_environment()?),
+                metrics,
+            ),
             addresses: hubs.len(),
             cluster,
         })

@@ -10,12 +10,19 @@ use kube::{
     core::Status,
     runtime::watcher::{self, watcher},
 };
-use shared::process::{Backoff, random};
+use shared::{
+    api_client::WATCH_WAIT,
+    process::{Backoff, random},
+};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::{Kept, Read, Watched, guarded::Guarded};
+use super::{
+    Kept, Read, Watched,
+    denials::{Denials, Failure},
+    guarded::Guarded,
+};
 
 /// First wait after a watch failed.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -26,6 +33,8 @@ const LIST_PAGE: u32 = 250;
 /// A watch that stood this long after its listing is a good one. That it was listed is not enough: the kind may be
 /// one that can be listed and not watched.
 const GOOD_WATCH: Duration = Duration::from_secs(2);
+/// A watch that went on without a listing is a good one after so long without a word: its request fails earlier.
+const QUIET_WATCH: Duration = WATCH_WAIT.saturating_add(GOOD_WATCH);
 /// Failures in a row before people are told: a few are an API server that starts again.
 const FAILURES_TOLD: u32 = 6;
 /// Objects of a kind that cannot be decoded, of which each is told: with more a metric counts them.
@@ -56,6 +65,7 @@ async fn follow_with<K: Kept>(
 ) {
     let kind = K::Object::kind(&());
     let mut course = Course::default();
+    let begun = Instant::now();
     let config = config.page_size(LIST_PAGE);
     let mut one_by_one = false;
     let mut events = begin::<K>(&api, &config, one_by_one);
@@ -66,13 +76,13 @@ async fn follow_with<K: Kept>(
             () = drain.cancelled() => return,
             event = events.next() => event,
             () = tokio::time::sleep_until(good_at.unwrap_or_else(Instant::now)), if good_at.is_some() => {
-                tell(&kind, course.good(), &"");
+                tell(&kind, store, course.good(), &"");
                 continue;
             }
         };
         match event {
             Some(Ok(event)) => {
-                tell(&kind, course.told(&event, Instant::now()), &"");
+                tell(&kind, store, course.told(&event, Instant::now()), &"");
                 show_read(&kind, store, event);
             }
             Some(Err(error)) if !one_by_one && is_undecodable(&error) => {
@@ -81,14 +91,16 @@ async fn follow_with<K: Kept>(
                 events = begin::<K>(&api, &config, one_by_one); // a listing: what a watch could not tell is lost to it
             }
             Some(Err(error)) => {
-                let failure = Failure::of(&error);
-                if failure == Failure::NotServed {
+                let failure = course
+                    .denials
+                    .judged(status_code(&error), store.is_listed(), begun.elapsed());
+                if failure.makes_unknown() {
                     store.unlisted();
                     events = begin::<K>(&api, &config, one_by_one); // a watch would go on where it was: only a listing makes the kind known again
                 }
                 debug!(%kind, %error, "watch interrupted");
-                let (wait, notice) = course.failed(failure, random());
-                tell(&kind, notice, &error);
+                let (wait, notice) = course.failed(failure, Instant::now(), random());
+                tell(&kind, store, notice, &error);
                 tokio::select! {
                     biased;
                     () = drain.cancelled() => return,
@@ -164,34 +176,14 @@ pub fn show<K: Kept>(store: &Watched<K>, event: watcher::Event<K::Object>) {
     store.handle(event);
 }
 
-/// Whether this HTTP status says that the kind is not there, or not for us: then it is unknown, not empty.
-pub fn means_not_served(code: u16) -> bool {
-    matches!(code, 401 | 403 | 404)
-}
-
-/// What a failed watch means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Failure {
-    /// The kind is not there, or not for us.
-    NotServed,
-    /// The watch may go on where it was.
-    Interrupted,
-}
-
-impl Failure {
-    fn of(error: &watcher::Error) -> Self {
-        let code = match error {
-            watcher::Error::InitialListFailed(kube::Error::Api(status))
-            | watcher::Error::WatchStartFailed(kube::Error::Api(status))
-            | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code,
-            watcher::Error::WatchError(status) => status.code,
-            _ => 0,
-        };
-        if means_not_served(code) {
-            Self::NotServed
-        } else {
-            Self::Interrupted
-        }
+/// The HTTP status of a failed list or watch; 0 if there was none.
+fn status_code(error: &watcher::Error) -> u16 {
+    match error {
+        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        | watcher::Error::WatchStartFailed(kube::Error::Api(status))
+        | watcher::Error::WatchFailed(kube::Error::Api(status)) => status.code,
+        watcher::Error::WatchError(status) => status.code,
+        _ => 0,
     }
 }
 
@@ -202,16 +194,20 @@ enum Notice {
     Recovered,
 }
 
-fn tell(kind: &str, notice: Option<Notice>, error: &dyn std::fmt::Display) {
+fn tell<K: Kept>(kind: &str, store: &Watched<K>, notice: Option<Notice>, error: &dyn std::fmt::Display) {
+    let Some(notice) = notice else { return };
+    store.follows_badly(notice != Notice::Recovered);
     match notice {
-        None => {}
-        Some(Notice::Failing(Failure::NotServed)) => {
-            warn!(%kind, %error, "cannot list the kind: install its CRD, or let the agent read it (see deploy/); trying again");
+        Notice::Failing(Failure::NotServed) => {
+            warn!(%kind, %error, "the API server does not have the kind: install its CRD (see deploy/); trying again");
         }
-        Some(Notice::Failing(Failure::Interrupted)) => {
+        Notice::Failing(Failure::Denied) => {
+            warn!(%kind, %error, "the API server does not let the agent list and watch the kind, so changes of it are not seen: apply the agent's ClusterRole (see deploy/), or see why its token is refused; trying again");
+        }
+        Notice::Failing(Failure::Interrupted) => {
             warn!(%kind, %error, "the watch of the kind fails again and again; what is known of it stays, trying again");
         }
-        Some(Notice::Recovered) => info!(%kind, "the kind is listed and watched again"),
+        Notice::Recovered => info!(%kind, "the kind is listed and watched again"),
     }
 }
 
@@ -219,20 +215,25 @@ fn tell(kind: &str, notice: Option<Notice>, error: &dyn std::fmt::Display) {
 #[derive(Debug)]
 struct Course {
     backoff: Backoff,
+    denials: Denials,
     failures: u32,
     /// What people believe.
     told: Option<Failure>,
     /// When the present watch finished its listing.
     listed_at: Option<Instant>,
+    /// When the last request of a watch that failed before began, at the latest.
+    retried_at: Option<Instant>,
 }
 
 impl Default for Course {
     fn default() -> Self {
         Self {
             backoff: Backoff::new(RETRY_FIRST, RETRY_LONGEST),
+            denials: Denials::default(),
             failures: 0,
             told: None,
             listed_at: None,
+            retried_at: None,
         }
     }
 }
@@ -241,7 +242,10 @@ impl Course {
     /// An event came. That a listing begins, or was read in part, is no success: every retry does that.
     fn told<K>(&mut self, event: &watcher::Event<K>, now: Instant) -> Option<Notice> {
         match event {
-            watcher::Event::Init | watcher::Event::InitApply(_) => None,
+            watcher::Event::Init | watcher::Event::InitApply(_) => {
+                self.retried_at = Some(now);
+                None
+            }
             watcher::Event::InitDone => {
                 self.listed_at = Some(now);
                 None
@@ -252,29 +256,34 @@ impl Course {
 
     /// When the watch counts as a good one if nothing goes wrong before; absent when nothing depends on it.
     fn good_at(&self) -> Option<Instant> {
-        let listed_at = self.listed_at.filter(|_| self.failures > 0)?;
-        Some(listed_at + GOOD_WATCH)
+        if self.failures == 0 {
+            return None;
+        }
+        let listed = self.listed_at.map(|at| at + GOOD_WATCH);
+        listed.or(self.retried_at.map(|at| at + QUIET_WATCH))
     }
 
     /// The watch works.
     fn good(&mut self) -> Option<Notice> {
         self.backoff.succeeded();
+        self.denials.succeeded();
         self.failures = 0;
         self.told.take().map(|_| Notice::Recovered)
     }
 
     /// The watch failed: how long to wait, and what to say. `random` is any uniformly distributed number.
-    fn failed(&mut self, failure: Failure, random: u64) -> (Duration, Option<Notice>) {
+    fn failed(&mut self, failure: Failure, now: Instant, random: u64) -> (Duration, Option<Notice>) {
         self.listed_at = None;
         self.failures = self.failures.saturating_add(1);
         let is_news = match failure {
-            Failure::NotServed => self.told != Some(failure),
+            Failure::NotServed | Failure::Denied => self.told != Some(failure),
             Failure::Interrupted => self.told.is_none() && self.failures >= FAILURES_TOLD,
         };
         if is_news {
             self.told = Some(failure);
         }
         let wait = self.backoff.failed(random);
+        self.retried_at = Some(now + wait);
         (wait, is_news.then_some(Notice::Failing(failure)))
     }
 }

@@ -1,6 +1,7 @@
 //! One watch per kind for the whole process: observe and apply read the same stores.
 //! Keeps of each object what is read of it; what that means is for the readers.
 
+mod denials;
 mod dirty;
 mod follow;
 mod guarded;
@@ -16,11 +17,12 @@ use shared::model::ServiceKey;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+pub use denials::{DENIAL_PATIENCE, Denials, Failure};
 pub use dirty::{Dirty, Queue};
-pub use follow::{follow, follow_labelled, means_not_served, show};
+pub use follow::{follow, follow_labelled, show};
 pub use guarded::{Guarded, Read, Unreadable};
 pub use kept::{Head, Kept, KeptExport, KeptImport, KeptNamespace, KeptService, KeptSlice, ObjectKey, Whole};
-pub use metrics::UnreadableMetric;
+pub use metrics::WatchMetrics;
 pub use store::{Index, Watched, WriteTicket};
 
 /// The kinds that observe and apply share.

@@ -4,7 +4,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use kube::{Resource, runtime::watcher::Event};
@@ -34,6 +37,8 @@ struct Shared<K> {
     /// The namespaces in which an object has begun or ceased to be one that cannot be decoded.
     unreadable_in: Mutex<Vec<Dirty<Box<str>>>>,
     listed: watch::Sender<bool>,
+    /// The kind cannot be listed and watched, and people were told.
+    followed_badly: AtomicBool,
 }
 
 struct State<K> {
@@ -88,6 +93,7 @@ impl<K: Kept> Watched<K> {
                 listeners: Mutex::new(Vec::new()),
                 unreadable_in: Mutex::new(Vec::new()),
                 listed: watch::Sender::new(false),
+                followed_badly: AtomicBool::new(false),
             }),
         }
     }
@@ -282,6 +288,16 @@ impl<K: Kept> Watched<K> {
     /// The kind cannot be listed (any more): what is held may be outdated.
     pub fn unlisted(&self) {
         self.shared.listed.send_if_modified(std::mem::take);
+    }
+
+    /// Says that lists or watches of the kind fail again and again, or no longer do.
+    pub fn follows_badly(&self, badly: bool) {
+        self.shared.followed_badly.store(badly, Ordering::Relaxed);
+    }
+
+    /// Returns true while lists or watches of the kind fail again and again: changes are not seen.
+    pub fn is_followed_badly(&self) -> bool {
+        self.shared.followed_badly.load(Ordering::Relaxed)
     }
 
     /// Takes a newer state of an object, if `when` holds of the store, and tells of the old and the new one.

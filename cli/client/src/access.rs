@@ -8,7 +8,7 @@ use shared::{
     identity::Role,
     model::advice,
     tls::{
-        Credentials, HubAddress, HubConnector, LiveCredentials, Pem as PemBytes, TcpDial, TlsMetrics, explain,
+        Credentials, HubAddress, HubConnector, HubDial, LiveCredentials, Pem as PemBytes, TlsMetrics, explain,
     },
 };
 use tonic::{Code, Request, Status, transport::Channel};
@@ -224,7 +224,7 @@ impl Access {
         let connector = HubConnector::new(
             self.hubs.clone(),
             LiveCredentials::new(self.credentials.clone()),
-            Arc::new(TcpDial),
+            Arc::new(HubDial::from_environment()?),
             TlsMetrics::default(),
         );
         let channel = connector

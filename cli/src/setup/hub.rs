@@ -9,7 +9,7 @@ use proto::v1::{
 };
 use shared::{
     model::{JoinString, KeyFingerprint, TokenSecret, token::TOKEN_BYTES},
-    tls::{Credentials, HubAddress, HubConnector, LiveCredentials, TcpDial, TlsMetrics, explain},
+    tls::{Credentials, HubAddress, HubConnector, HubDial, LiveCredentials, TlsMetrics, explain},
 };
 use tonic::{Code, Request, Status, transport::Channel};
 
@@ -31,7 +31,12 @@ impl Operator {
     pub(super) async fn connect(home: &Home, hub: &HubPlace) -> anyhow::Result<Self> {
         let addresses: Result<Vec<HubAddress>, _> = hub.hubs.iter().map(|text| text.parse()).collect();
         let credentials = LiveCredentials::new(Credentials::from_pem(&home.operator(&hub.operator)?)?);
-        let connector = HubConnector::new(addresses?, credentials, Arc::new(TcpDial), TlsMetrics::default());
+        let connector = HubConnector::new(
+            addresses?,
+            credentials,
+            Arc::new(HubDial::from_environment()?),
+            TlsMetrics::default(),
+        );
         let channel = connector
             .connect_once()
             .await

@@ -29,6 +29,8 @@ pub enum Fault {
     VerbFails(&'static str),
     /// A request of this verb is answered by 503, and nothing was done.
     Unavailable(&'static str),
+    /// A list or watch is answered by 403, as by an API server that has not read roles yet.
+    Unlisted,
     /// A change of an object whose name begins so is answered by 403, a dry run too, as a policy does that knows names.
     Denied(&'static str),
     /// The answer comes late.
@@ -48,7 +50,7 @@ impl Fault {
             Self::NoSpace => write && verb != "delete",
             Self::Denied(names) => matches!(verb, "update" | "patch") && name.starts_with(names),
             Self::VerbFails(failing) | Self::Unavailable(failing) => verb == *failing,
-            Self::Gone => matches!(verb, "list" | "watch"),
+            Self::Gone | Self::Unlisted => matches!(verb, "list" | "watch"),
             Self::DropWatch => verb == "open watch",
             Self::SkipBookmark => verb == "bookmark",
             Self::TooManyRequests | Self::InternalError | Self::Slow { .. } => {
@@ -69,6 +71,7 @@ impl Fault {
                 (503, "ServiceUnavailable", words)
             }
             Self::Denied(_) => (403, "Forbidden", "a policy denies it"),
+            Self::Unlisted => (403, "Forbidden", "no role lets you read it"),
             _ => return None,
         };
         Some(Refusal::new(code, reason, format!("injected fault: {words}")))

@@ -158,9 +158,16 @@ async fn reads() -> anyhow::Result<()> {
             "{service} is not among\n{services}"
         );
     }
+    ensure!(
+        !services.contains("tributary.v1.Joining"),
+        "Joining is served at a port of its own, and not here:\n{services}"
+    );
     let described = grpcurl.text(&["describe", "tributary.v1.State"]).await?;
     ensure!(described.contains("rpc Explain"), "{described}");
     let health = grpcurl.call("grpc.health.v1.Health/Check", json!({})).await?;
+    ensure!(health["status"] == "SERVING", "{health}");
+    let of_one = json!({"service": "tributary.v1.State"});
+    let health = grpcurl.call("grpc.health.v1.Health/Check", of_one).await?;
     ensure!(health["status"] == "SERVING", "{health}");
 
     let mut watch = grpcurl

@@ -54,9 +54,10 @@ const RESETS_UNSEEN_MAX: usize = 20;
 /// Streams that we reset because of a peer's errors; one more ends the connection.
 const ERRORS_MAX: usize = 128;
 
-/// A server with our settings of HTTP/2. What a peer can do beyond them is bounded by `h2` itself: one answer to a ping
-/// or to settings waits at a time, and nothing more is read until it is written; headers end after five frames that
-/// continue them; data in small pieces has a budget.
+/// A server with our settings of HTTP/2. What a peer can do beyond them is bounded by `shared::tls`, which closes
+/// connections with too many control frames, and by `h2` itself: one answer to a ping or to settings waits at a time, and
+/// nothing more is read until it is written; headers end after five frames that continue them; data in small pieces has a
+/// budget.
 pub fn server() -> Server {
     Server::builder()
         .http2_keepalive_interval(Some(HTTP2_KEEPALIVE_INTERVAL))

@@ -4,19 +4,30 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use proto::v1::sync_server::SyncServer;
+use proto::v1::{
+    event_log_server, join_tokens_server, membership_server, policy_server, state_server, sync_server,
+};
 use shared::tls::{Incoming, Strangers};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 use tonic::service::Routes;
+use tonic_health::ServingStatus;
 use tracing::{Span, info};
 
 use crate::{
     doors::{self, DoorMetrics, Doors},
     membership::JoiningService,
-    session::SyncService,
 };
 
+/// The services of the contract that are answered at the port of members and operators.
+const SERVED: [&str; 6] = [
+    sync_server::SERVICE_NAME,
+    state_server::SERVICE_NAME,
+    event_log_server::SERVICE_NAME,
+    membership_server::SERVICE_NAME,
+    policy_server::SERVICE_NAME,
+    join_tokens_server::SERVICE_NAME,
+];
 /// How long connections may take to close while draining; a peer that is gone without a word never closes its own.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Calls at the same time over one connection of a cluster that joins; it makes one.
@@ -62,7 +73,11 @@ where
     IO: AsyncRead + AsyncWrite + Send + Unpin + 'static,
 {
     let (health_reporter, health) = tonic_health::server::health_reporter();
-    health_reporter.set_serving::<SyncServer<SyncService>>().await;
+    for service in SERVED {
+        health_reporter
+            .set_service_status(service, ServingStatus::Serving)
+            .await;
+    }
     let span = Span::current();
     let server = doors::server()
         // Each connection is a task of its own, which knows nothing of this one.
@@ -87,9 +102,13 @@ where
     }
 }
 
-/// Reflection over our contract and the health service, so that grpcurl needs no files.
+/// Reflection over what is served here of our contract, and the health service, so that grpcurl needs no files.
 fn reflected() -> tonic_reflection::server::Builder<'static> {
-    tonic_reflection::server::Builder::configure()
+    let builder = tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(proto::FILE_DESCRIPTOR_SET)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+        .with_service_name(tonic_health::pb::health_server::SERVICE_NAME);
+    SERVED
+        .into_iter()
+        .fold(builder, tonic_reflection::server::Builder::with_service_name)
 }

@@ -21,7 +21,7 @@ use super::request::{ApiMetrics, Asked};
 /// Longest silence of an API server that has been asked something.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(10);
 /// Longest wait for the first byte of a watch, which the API server may hold back until its cache is there.
-const WATCH_WAIT: Duration = Duration::from_secs(30);
+pub const WATCH_WAIT: Duration = Duration::from_secs(30);
 
 /// Most bytes of an answer. A page of a list has 500 objects, and an object 1.5 MiB at most.
 pub const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;

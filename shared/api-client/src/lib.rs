@@ -2,7 +2,7 @@
 //! dead connections, counts, and never repeats a request: whoever asked knows when to ask again.
 
 mod deadline;
-mod no_proxy;
+pub mod no_proxy;
 mod provider;
 mod request;
 mod words;
@@ -22,7 +22,7 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder};
 
-pub use deadline::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENT_BYTES_MAX, NoAnswer, TooLarge};
+pub use deadline::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENT_BYTES_MAX, NoAnswer, TooLarge, WATCH_WAIT};
 pub use provider::{ProviderError, install_crypto_provider};
 pub use request::ApiMetrics;
 pub use words::{FileError, Foreign, io_words, reason};
@@ -82,12 +82,7 @@ pub fn api_client(mut config: Config, metrics: ApiMetrics) -> anyhow::Result<Cli
 
 /// A proxy of the environment is for the hosts that NO_PROXY does not leave out; one of the kubeconfig is for all.
 fn heed_no_proxy(config: &mut Config, variable: impl Fn(&str) -> Option<String>) {
-    let first = |names: [&str; 2]| {
-        names
-            .into_iter()
-            .filter_map(&variable)
-            .find(|value| !value.is_empty())
-    };
+    let first = |names: [&str; 2]| no_proxy::from_environment(names, &variable);
     let Some(proxy) = &config.proxy_url else { return };
     let of_environment = first(["HTTPS_PROXY", "https_proxy"]).and_then(|proxy| proxy.parse::<Uri>().ok());
     let no_proxy = first(["NO_PROXY", "no_proxy"]).unwrap_or_default();

@@ -1,11 +1,19 @@
 //! Owns: which hosts NO_PROXY leaves out of what a proxy in the environment is for, by the rules of Go's programs:
 //! kubectl and the agent agree about one environment.
-//! Never: reads an environment, or connects.
+//! Never: connects.
 
 use std::net::IpAddr;
 
+/// The value of the first of these variables that has one.
+pub fn from_environment(names: [&str; 2], variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    names
+        .into_iter()
+        .filter_map(variable)
+        .find(|value| !value.is_empty())
+}
+
 /// Returns true if `host` is reached without the proxy that the environment names.
-pub(super) fn is_direct(host: &str, port: Option<u16>, no_proxy: &str) -> bool {
+pub fn is_direct(host: &str, port: Option<u16>, no_proxy: &str) -> bool {
     let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
     let address: Option<IpAddr> = host.parse().ok();
     if host == "localhost" || address.is_some_and(|address| address.is_loopback()) {

@@ -23,8 +23,8 @@ use crate::{
     identity::{Identity, Role},
     model::{UnixMillis, sync::MESSAGE_BYTES_MAX},
     tls::{
-        Credentials, CredentialsError, HandshakeSeen, HubAddress, HubConnector, LiveCredentials, NotTheHub,
-        TcpDial, TlsFiles, TlsMetrics, certificates_in, explain,
+        BoxedIo, Credentials, CredentialsError, Dial, HandshakeSeen, HubAddress, HubConnector, HubDial,
+        LiveCredentials, NotTheHub, TlsFiles, TlsMetrics, certificates_in, explain,
     },
 };
 
@@ -97,33 +97,69 @@ pub async fn hub(address: &HubAddress, credentials: Option<&Credentials>) -> Hub
         shown: None,
         answer: None,
     };
+    match HubDial::from_environment() {
+        Ok(dial) => match dial.proxy_of(address) {
+            Some(proxy) => behind_proxy(&mut seen, (dial, proxy), address, credentials).await,
+            None => straight(&mut seen, address, credentials).await,
+        },
+        Err(error) => seen.name = Err(error.to_string()),
+    }
+    seen
+}
+
+/// A hub behind a proxy, which resolves the hub's name.
+async fn behind_proxy(
+    seen: &mut HubSeen,
+    (dial, proxy): (HubDial, String),
+    address: &HubAddress,
+    credentials: Option<&Credentials>,
+) {
+    seen.name = Ok(vec![proxy]);
+    match timeout(STEP_WAIT, dial.dial(address.clone())).await {
+        Ok(Ok(stream)) => behind_port(seen, stream, address, credentials).await,
+        Ok(Err(error)) => seen.port = Some(Err(PortProblem::Other(error.to_string()))),
+        Err(_) => seen.port = Some(Err(PortProblem::Silent)),
+    }
+}
+
+async fn straight(seen: &mut HubSeen, address: &HubAddress, credentials: Option<&Credentials>) {
     let resolved = match timeout(STEP_WAIT, lookup_host((&*address.host, address.port))).await {
         Ok(Ok(resolved)) => resolved.take(ADDRESSES_MAX).collect::<Vec<_>>(),
         Ok(Err(error)) => {
             seen.name = Err(error.to_string());
-            return seen;
+            return;
         }
         Err(_) => {
             seen.name = Err(format!("no answer within {} s", STEP_WAIT.as_secs()));
-            return seen;
+            return;
         }
     };
     seen.name = Ok(resolved.iter().map(|one| one.ip().to_string()).collect());
     if resolved.is_empty() {
-        return seen;
+        return;
     }
     let socket = match timeout(STEP_WAIT, TcpStream::connect(&*resolved)).await {
         Ok(Ok(socket)) => socket,
         tried => {
             seen.port = Some(Err(port_problem(tried.ok())));
-            return seen;
+            return;
         }
     };
+    behind_port(seen, Box::new(socket), address, credentials).await;
+}
+
+/// What is behind a port that could be dialled.
+async fn behind_port(
+    seen: &mut HubSeen,
+    socket: BoxedIo,
+    address: &HubAddress,
+    credentials: Option<&Credentials>,
+) {
     seen.port = Some(Ok(()));
     let Some(credentials) = credentials else {
-        return seen;
+        return;
     };
-    let shown = match timeout(STEP_WAIT, credentials.look(address, Box::new(socket))).await {
+    let shown = match timeout(STEP_WAIT, credentials.look(address, socket)).await {
         Ok(Ok(handshake)) => Ok(shown(&handshake)),
         Ok(Err(error)) => Err(no_handshake(&error)),
         Err(_) => Err(NoHandshake::Silent),
@@ -135,7 +171,6 @@ pub async fn hub(address: &HubAddress, credentials: Option<&Credentials>) -> Hub
     if good {
         seen.answer = Some(ask(address, credentials).await);
     }
-    seen
 }
 
 fn port_problem(tried: Option<io::Result<TcpStream>>) -> PortProblem {
@@ -259,7 +294,9 @@ async fn ask(address: &HubAddress, credentials: &Credentials) -> Result<Answer, 
 /// The way to hubs.
 pub fn connector(hubs: Vec<HubAddress>, credentials: &Credentials) -> HubConnector {
     let live = LiveCredentials::new(credentials.clone());
-    HubConnector::new(hubs, live, Arc::new(TcpDial), TlsMetrics::default())
+    // What is wrong with the environment is told where hubs are looked at.
+    let dial = HubDial::from_environment().unwrap_or_default();
+    HubConnector::new(hubs, live, Arc::new(dial), TlsMetrics::default())
 }
 
 /// What a refusal says.

@@ -26,6 +26,7 @@ use tracing::{debug, warn};
 use super::{
     bounds::DoorBounds,
     connection::{PeerIdentity, TlsConnection},
+    control_frames::ControlFrames,
     goodbye::go_away,
     heard::{Heard, Pulse},
     live::LiveCredentials,
@@ -276,6 +277,8 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
         TlsConnection {
             stream,
             peer,
+            control_frames: ControlFrames::new(),
+            metrics: self.metrics.clone(),
             cut: Box::pin(lifetime.cut().clone().cancelled_owned()),
             _place: place,
         }

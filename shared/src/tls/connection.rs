@@ -13,8 +13,12 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 use tonic::{Request, Status, transport::server::Connected};
+use tracing::debug;
 
-use super::{calls::Calls, heard::Heard, lifetime::Lifetime, places::Place};
+use super::{
+    calls::Calls, control_frames::ControlFrames, heard::Heard, lifetime::Lifetime, metrics::TlsMetrics,
+    places::Place,
+};
 use crate::{
     identity::{CertificateFacts, Identity, IdentityError},
     model::{KeyFingerprint, UnixMillis},
@@ -71,6 +75,9 @@ pub fn peer<T>(request: &Request<T>) -> Result<Arc<PeerIdentity>, Status> {
 pub struct TlsConnection<IO> {
     pub(super) stream: TlsStream<Heard<IO>>,
     pub(super) peer: Arc<PeerIdentity>,
+    /// Those that came; beyond a rate the connection ends.
+    pub(super) control_frames: ControlFrames,
+    pub(super) metrics: TlsMetrics,
     /// Done when the connection is to be cut.
     pub(super) cut: Pin<Box<WaitForCancellationFutureOwned>>,
     /// Gives the connection's place back when it is dropped.
@@ -86,6 +93,13 @@ impl<IO> TlsConnection<IO> {
     /// Whether it was cut; whoever asks is woken when it is.
     fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {
         self.cut.as_mut().poll(cx).is_ready()
+    }
+
+    fn noted(&mut self, written: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = &written {
+            self.control_frames.wrote(*bytes);
+        }
+        written
     }
 }
 
@@ -114,11 +128,20 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsConnection<IO> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.is_cut(cx) {
+        if self.is_cut(cx) || self.control_frames.are_too_many() {
             // As if the peer had closed it: nothing more is read, and whoever serves it ends.
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let this = &mut *self;
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut this.stream).poll_read(cx, buffer);
+        let new = buffer.filled().get(before..).unwrap_or_default();
+        if this.control_frames.read(new) {
+            this.metrics.flooded();
+            let (peer, key) = (&this.peer.identity, this.peer.key_fingerprint);
+            debug!(%peer, %key, "a connection is closed: control frames of HTTP/2 come faster than any program sends them");
+        }
+        read
     }
 }
 
@@ -127,7 +150,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsConnection<IO> {
         if self.is_cut(cx) {
             return Poll::Ready(Err(cut()));
         }
-        Pin::new(&mut self.stream).poll_write(cx, bytes)
+        let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.noted(written)
     }
 
     fn poll_write_vectored(
@@ -138,7 +162,8 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TlsConnection<IO> {
         if self.is_cut(cx) {
             return Poll::Ready(Err(cut()));
         }
-        Pin::new(&mut self.stream).poll_write_vectored(cx, slices)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
+        self.noted(written)
     }
 
     fn is_write_vectored(&self) -> bool {

@@ -93,11 +93,12 @@ pub struct TlsMetrics {
     handshakes: Family<HandshakeLabels, Counter>,
     reloads: Family<ReloadLabels, Counter>,
     displaced: Counter,
+    flooded: Counter,
 }
 
 impl TlsMetrics {
-    /// Adds them to a registry: `tls_handshakes_total{outcome}`, `tls_reloads_total{outcome}` and
-    /// `tls_connections_displaced_total`.
+    /// Adds them to a registry: `tls_handshakes_total{outcome}`, `tls_reloads_total{outcome}`,
+    /// `tls_connections_displaced_total` and `tls_connections_flooded_total`.
     /// Every outcome is there from the start, at zero, so that a first failure shows as an increase.
     pub fn register(&self, registry: &mut Registry) {
         for outcome in Handshake::ALL {
@@ -123,6 +124,22 @@ impl TlsMetrics {
             "Idle or dead connections that were closed because their holder opened more than one may have",
             self.displaced.clone(),
         );
+        registry.register(
+            "tls_connections_flooded",
+            "Connections that were closed because control frames of HTTP/2 came over them faster than any program sends them",
+            self.flooded.clone(),
+        );
+    }
+
+    /// Counts a connection that was closed for its control frames.
+    pub(super) fn flooded(&self) {
+        self.flooded.inc();
+    }
+
+    /// How many connections were closed for their control frames.
+    #[cfg(test)]
+    pub(super) fn connections_flooded(&self) -> u64 {
+        self.flooded.get()
     }
 
     /// Counts a connection that was closed for a newer one of its holder.

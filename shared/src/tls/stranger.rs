@@ -25,6 +25,7 @@ use tracing::debug;
 
 use super::{
     bounds::{HANDSHAKE_SILENCE_MAX, HANDSHAKE_TIMEOUT},
+    control_frames::ControlFrames,
     heard::{Heard, Pulse},
     live::LiveCredentials,
     unfinished::{Turn, Unfinished},
@@ -144,6 +145,7 @@ async fn greet<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     let place = place.ok_or_else(|| refused("all places are taken by connections that ask for something"))?;
     Ok(StrangerConnection {
         stream,
+        control_frames: ControlFrames::new(),
         end: Box::pin(sleep_until(born + JOIN_CONNECTION_AGE_MAX)),
         shown_out: Box::pin(place.shown_out().cancelled_owned()),
         _place: place,
@@ -169,6 +171,8 @@ async fn in_time<T>(pulse: &Pulse, handshake: impl Future<Output = T>) -> Option
 /// An encrypted connection with nobody in particular.
 pub struct StrangerConnection<IO> {
     stream: TlsStream<Heard<IO>>,
+    /// Those that came. One request is answered over such a connection, so what is written pays for no more of them.
+    control_frames: ControlFrames,
     /// When it is cut.
     end: Pin<Box<Sleep>>,
     /// Done when it is cut for another: it asks for nothing.
@@ -195,10 +199,14 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for StrangerConnection<IO> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.is_over(cx) {
+        if self.is_over(cx) || self.control_frames.are_too_many() {
             return Poll::Ready(Ok(()));
         }
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        let new = buffer.filled().get(before..).unwrap_or_default();
+        self.control_frames.read(new);
+        read
     }
 }
 

@@ -227,3 +227,22 @@ fn imports_on_hold_are_a_fault_of_their_own_with_the_command_that_lets_them_go()
     assert!(fix.contains("tributary.dev/accept-withdrawals=true"), "{fix}");
     assert!(!withdrawals(&Ok(vec![one(0, "Pending")]), "x").is_fault());
 }
+
+#[test]
+fn admission_policies_that_are_missing_are_named() {
+    let word = |seen: PoliciesSeen| policies(&seen).verdict.word();
+    assert_eq!(word(PoliciesSeen::Missing(Vec::new())), "ok");
+    assert_eq!(word(PoliciesSeen::Missing(POLICIES.to_vec())), "note");
+    assert_eq!(word(PoliciesSeen::Forbidden), "skipped");
+    assert_eq!(word(PoliciesSeen::Unread("no answer".into())), "unseen");
+    let some = policies(&PoliciesSeen::Missing(vec![POLICIES[1]]));
+    assert!(some.is_fault());
+    assert!(some.verdict.words().0.contains(POLICIES[1]));
+    assert!(
+        policies(&PoliciesSeen::Missing(POLICIES.to_vec()))
+            .verdict
+            .words()
+            .0
+            .contains("policies.enabled")
+    );
+}

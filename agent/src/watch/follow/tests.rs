@@ -56,6 +56,69 @@ async fn a_kind_that_cannot_be_listed_is_asked_for_less_and_less() {
     }
 }
 
+/// An API server with one export that refuses every list and watch from `refusing.0` to `refusing.1`, and ends each watch
+/// after a second.
+fn with_refusals(begun: Instant, refusing: (u64, u64)) -> Api<ServiceExport> {
+    let service = tower::service_fn(move |request: Request<Body>| {
+        let is_watch = request.uri().query().unwrap_or_default().contains("watch=true");
+        let is_refused = (refusing.0..refusing.1).contains(&begun.elapsed().as_secs());
+        let (code, answer) = if is_refused {
+            let refusal = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
+                "reason": "Forbidden", "message": "no role lets you read it"});
+            (403, refusal.to_string())
+        } else if is_watch {
+            (200, String::new())
+        } else {
+            let list = json!({"kind": "ServiceExportList", "apiVersion": "multicluster.x-k8s.io/v1beta1",
+                "metadata": {"resourceVersion": "7"}, "items": [export_json("cart", json!({}))]});
+            (200, list.to_string())
+        };
+        let answer = Response::builder()
+            .status(code)
+            .body(Body::from(answer.into_bytes()));
+        async move {
+            if is_watch {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            answer
+        }
+    });
+    Api::all(Client::new(service, "default"))
+}
+
+/// Follows for five minutes an API server that refuses so; tells whether the kind became unknown, whether its watch was
+/// shown as failing, and whether it still is at the end.
+async fn followed_with_refusals(refusing: (u64, u64)) -> (bool, bool, bool) {
+    let (store, drain) = (Watched::<KeptExport>::new(|_| None), CancellationToken::new());
+    let mut listed = store.listed();
+    let api = with_refusals(Instant::now(), refusing);
+    let (mut was_unknown, mut was_failing) = (false, false);
+    let look = async {
+        listed
+            .wait_for(|listed| *listed)
+            .await
+            .expect("the store is kept");
+        loop {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            was_unknown |= !store.is_listed();
+            was_failing |= store.is_followed_badly();
+            assert!(store.get("shop", "cart").is_some(), "what is known of it stays");
+        }
+    };
+    let both = futures::future::join(follow(api, &store, &drain), look);
+    let over = tokio::time::timeout(FIVE_MINUTES, both).await;
+    assert!(over.is_err(), "it never gives up");
+    (was_unknown, was_failing, store.is_followed_badly())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_kind_stays_known_over_refusals_that_pass_and_lasting_ones_are_told() {
+    assert_eq!(followed_with_refusals((20, 22)).await, (false, false, false));
+    assert_eq!(followed_with_refusals((20, 70)).await, (false, true, false));
+    assert_eq!(followed_with_refusals((20, 150)).await, (true, true, false));
+    assert_eq!(followed_with_refusals((20, 900)).await, (true, true, true));
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_kind_that_can_be_listed_and_not_watched_is_asked_for_less_and_less() {
     for code in [403, 500] {
@@ -78,7 +141,7 @@ fn people_are_told_of_changes_and_not_of_retries() {
     let now = Instant::now();
     let retry = |course: &mut Course, failure| {
         assert_eq!(course.told(&init(), now), None);
-        course.failed(failure, 0)
+        course.failed(failure, now, 0)
     };
     let (_, notice) = retry(&mut course, Failure::NotServed);
     assert_eq!(notice, Some(Notice::Failing(Failure::NotServed)));
@@ -99,11 +162,11 @@ fn people_are_told_of_changes_and_not_of_retries() {
 fn an_api_server_that_starts_again_is_not_worth_a_warning() {
     let mut course = Course::default();
     let notices: Vec<_> = (0..10)
-        .filter_map(|_| course.failed(Failure::Interrupted, 0).1)
+        .filter_map(|_| course.failed(Failure::Interrupted, Instant::now(), 0).1)
         .collect();
     assert_eq!(notices, [Notice::Failing(Failure::Interrupted)]);
     let mut course = Course::default();
-    let few = (1..FAILURES_TOLD).all(|_| course.failed(Failure::Interrupted, 0).1.is_none());
+    let few = (1..FAILURES_TOLD).all(|_| course.failed(Failure::Interrupted, Instant::now(), 0).1.is_none());
     assert!(few && course.good().is_none());
 }
 

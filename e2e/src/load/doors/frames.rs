@@ -3,10 +3,12 @@
 
 /// Kinds of frames (RFC 9113, 6).
 pub(super) const HEADERS: u8 = 0x1;
+pub(super) const PRIORITY: u8 = 0x2;
 pub(super) const RST_STREAM: u8 = 0x3;
 pub(super) const SETTINGS: u8 = 0x4;
 pub(super) const PING: u8 = 0x6;
 pub(super) const GO_AWAY: u8 = 0x7;
+pub(super) const WINDOW_UPDATE: u8 = 0x8;
 pub(super) const CONTINUATION: u8 = 0x9;
 /// Flags.
 pub(super) const ACK: u8 = 0x1;

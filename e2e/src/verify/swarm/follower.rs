@@ -1,7 +1,9 @@
 //! One watch of one kind, by hand: lists, follows, lists again, as a client of the API server does it.
 //! What the store makes of it is the agent's own code. Listings may be cut off, as connections are.
 
-use agent::watch::{Guarded, Kept, Read, Watched, means_not_served, show};
+use std::time::Duration;
+
+use agent::watch::{Denials, Guarded, Kept, Read, Watched, show};
 use bytes::Bytes;
 use http::Request;
 use kube::{Resource, runtime::watcher::Event};
@@ -35,6 +37,7 @@ pub(super) struct Follower<K> {
     path: String,
     watch: Option<Watch>,
     revision: Option<u64>,
+    denials: Denials,
 }
 
 impl<K: Kept> Follower<K> {
@@ -44,6 +47,7 @@ impl<K: Kept> Follower<K> {
             path: K::Object::url_path(&(), None),
             watch: None,
             revision: None,
+            denials: Denials::default(),
         }
     }
 
@@ -52,8 +56,10 @@ impl<K: Kept> Follower<K> {
         cluster.handle(&request.expect("a path of ours")).answer
     }
 
-    fn refused(&mut self, code: u16) -> Followed {
-        if means_not_served(code) {
+    fn refused(&mut self, cluster: &SimCluster, code: u16) -> Followed {
+        let now = Duration::from_millis(cluster.clock().now_ms().unsigned_abs());
+        let failure = self.denials.judged(code, self.store.is_listed(), now);
+        if failure.makes_unknown() {
             self.store.unlisted();
             self.revision = None;
         } else if code == 410 {
@@ -65,7 +71,7 @@ impl<K: Kept> Follower<K> {
     fn list(&mut self, cluster: &SimCluster, cut: bool) -> Followed {
         let listing = match self.ask(cluster, "limit=500") {
             Answer::List(listing) => listing,
-            Answer::Whole { code, .. } => return self.refused(code),
+            Answer::Whole { code, .. } => return self.refused(cluster, code),
             Answer::Watch(_) | Answer::Document(_) | Answer::Lost => return Followed::Something,
         };
         show(&self.store, Event::Init);
@@ -85,25 +91,24 @@ impl<K: Kept> Follower<K> {
     fn open(&mut self, cluster: &SimCluster, from: u64) -> Followed {
         let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={from}");
         match self.ask(cluster, &query) {
-            Answer::Watch(watch) => self.watch = Some(*watch),
-            Answer::Whole { code, .. } => return self.refused(code),
+            Answer::Watch(watch) => {
+                self.denials.succeeded();
+                self.watch = Some(*watch);
+            }
+            Answer::Whole { code, .. } => return self.refused(cluster, code),
             Answer::List(_) | Answer::Document(_) | Answer::Lost => {}
         }
         Followed::Something
     }
 
-    fn take(&mut self, event: Value) {
+    fn take(&mut self, cluster: &SimCluster, event: Value) {
         let Value::Object(mut event) = event else { return };
         let object = event.remove("object").unwrap_or_default();
         let kind = event.remove("type").unwrap_or_default();
         if kind == "ERROR" {
             self.watch = None;
-            self.refused(
-                object["code"]
-                    .as_u64()
-                    .and_then(|code| code.try_into().ok())
-                    .unwrap_or(500),
-            );
+            let code = object["code"].as_u64().and_then(|code| code.try_into().ok());
+            self.refused(cluster, code.unwrap_or(500));
             return;
         }
         self.revision = revision(&object["metadata"]).or(self.revision);
@@ -134,7 +139,7 @@ impl<K: Kept> Follow for Follower<K> {
         }
         let news = !events.is_empty() || over;
         for event in events {
-            self.take(event);
+            self.take(cluster, event);
         }
         if news {
             Followed::Something

@@ -118,6 +118,10 @@ pub enum RefusedWrites {
     Deletions,
     /// Of ServiceImports, all but deletions.
     Imports,
+    /// None; lists and watches of EndpointSlices instead.
+    ReadsOfSlices,
+    /// None; lists and watches of ServiceExports instead.
+    ReadsOfExports,
 }
 
 /// How a leader goes.
@@ -311,10 +315,12 @@ pub(super) fn refused_writes(draw: &mut Draw) -> RefusedWrites {
 
 /// Draws the verb or kind that fails, of those that [`refused_writes`] does not draw.
 pub(super) fn refused_verb(draw: &mut Draw) -> RefusedWrites {
-    match draw.below(4) {
+    match draw.below(6) {
         0 => RefusedWrites::Applies,
         1 => RefusedWrites::Unavailable,
         2 => RefusedWrites::Deletions,
+        3 => RefusedWrites::ReadsOfSlices,
+        4 => RefusedWrites::ReadsOfExports,
         _ => RefusedWrites::Imports,
     }
 }

@@ -96,6 +96,8 @@ pub const EXPECTED: &[&str] = &[
     "policy squeezed",
     "policy tightened",
     "precedence released",
+    "reads of exports refused",
+    "reads of slices refused",
     "removal applied",
     "reserved namespace exported",
     "resume",

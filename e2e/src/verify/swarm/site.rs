@@ -493,9 +493,15 @@ impl Site {
             RefusedWrites::Unavailable => (Fault::Unavailable("patch"), "", "applies unavailable"),
             RefusedWrites::Deletions => (Fault::VerbFails("delete"), "", "deletions refused"),
             RefusedWrites::Imports => (Fault::NoSpace, "serviceimports", "writes of imports refused"),
+            RefusedWrites::ReadsOfSlices => (Fault::Unlisted, "endpointslices", "reads of slices refused"),
+            RefusedWrites::ReadsOfExports => (Fault::Unlisted, "serviceexports", "reads of exports refused"),
         };
-        self.refuses_writes = true;
         seen.count(word);
+        if fault == Fault::Unlisted {
+            self.cluster.faults().drop_watches();
+        } else {
+            self.refuses_writes = true;
+        }
         self.cluster.faults().rate(fault, ALWAYS, kind);
     }
 

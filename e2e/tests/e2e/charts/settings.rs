@@ -38,7 +38,38 @@ pub(super) fn trials() -> Vec<Trial> {
             "charts::further_clustersets_have_ports_files_and_inventories_of_their_own",
             || async { further_clustersets() },
         ),
+        sim_test(
+            "charts::a_proxy_is_for_the_hub_and_not_for_the_api_server",
+            || async { proxy_to_the_hub() },
+        ),
     ]
+}
+
+/// The agent's pod has the variables, and the network policy lets it reach the proxy.
+fn proxy_to_the_hub() -> anyhow::Result<()> {
+    let values = "--set=proxy.url=http://proxy.example.org:3128,proxy.noProxy={.svc}";
+    let all = objects(&Charts::new()?.render("agent", &[&format!("--set={HUB}"), values])?)?;
+    let deployment = all.iter().find(|object| deploy::kind(object) == "Deployment");
+    let pod = deployment.and_then(pod).context("the agent's pod")?;
+    let variables = pod["containers"][0]["env"].as_array().context("variables")?;
+    let value = |name: &str| {
+        let found = variables.iter().find(|variable| variable["name"] == name);
+        found.and_then(|variable| variable["value"].as_str())
+    };
+    ensure!(value("HTTPS_PROXY") == Some("http://proxy.example.org:3128"));
+    let straight = "$(KUBERNETES_SERVICE_HOST),kubernetes.default.svc,.svc";
+    ensure!(value("NO_PROXY") == Some(straight), "{:?}", value("NO_PROXY"));
+    let policy = all.iter().find(|object| deploy::kind(object) == "NetworkPolicy");
+    let egress = &policy.context("a NetworkPolicy")?.data["spec"]["egress"];
+    let is_proxy = |rule: &Value| {
+        let ports = rule["ports"].as_array().into_iter().flatten();
+        ports.into_iter().any(|port| port["port"] == 3128)
+    };
+    ensure!(
+        egress.as_array().into_iter().flatten().any(is_proxy),
+        "the proxy cannot be reached: {egress}"
+    );
+    Ok(())
 }
 
 /// Two clustersets beside the first, of which one lets clusters join.

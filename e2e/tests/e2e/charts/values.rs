@@ -353,6 +353,12 @@ const REFUSED: &[(&str, &[&str], &[&str])] = &[
     ("agent", &[HUB, "extraArgs={run}"], &["/extraArgs/0", "flag"]),
     (
         "agent",
+        &[HUB, "proxy.url=socks5://proxy:1080"],
+        &["/proxy/url", "url"],
+    ),
+    ("hub", &["extraEnv[0].value=a"], &["/extraEnv/0", "name"]),
+    (
+        "agent",
         &[HUB, "nodeToleranceSeconds=-1"],
         &["/nodeToleranceSeconds", "minimum"],
     ),
@@ -428,9 +434,10 @@ fn read(chart: &str, file: &str) -> anyhow::Result<String> {
 }
 
 /// Values that are fields of a pod: the API server says what they may have.
-const OF_KUBERNETES: [&str; 2] = [
+const OF_KUBERNETES: [&str; 3] = [
     "/properties/affinity",
     "/properties/topologySpreadConstraints/items",
+    "/properties/extraEnv/items/properties/valueFrom",
 ];
 
 /// Objects with named parts take no others; only maps of a user's own words are open, and what Helm puts there.

@@ -233,3 +233,31 @@ async fn the_last_places_are_for_operators() {
     drop(alice);
     hub.join(&ca.live(ALICE)).await.works().await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_floods_with_control_frames_loses_the_connection_and_nobody_else_does() {
+    let ca = Authority::new("ca");
+    let mut hub = Hub::within(DoorBounds::default(), ca.live(HUB));
+    let (mut flooding, mut other) = (hub.join(&ca.live(EAST)).await, hub.join(&ca.live(WEST)).await);
+    let flood = async {
+        let said = flooding
+            .client
+            .write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+            .await;
+        said.expect("the preface is taken");
+        let window_update = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 1].repeat(100);
+        while flooding.client.write_all(&window_update).await.is_ok() {}
+    };
+    let mut heard = Vec::new();
+    let reading = async {
+        let read = flooding.server.read_to_end(&mut heard).await;
+        read.expect("the end is as that of a client that goes")
+    };
+    let read = tokio::select! {
+        () = flood => panic!("nobody reads on"),
+        read = in_time("the hub stops to read", reading) => read,
+    };
+    assert!((26_000..100_000).contains(&read), "{read} bytes of frames");
+    assert_eq!(hub.metrics.connections_flooded(), 1);
+    other.works().await;
+}
