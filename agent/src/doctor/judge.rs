@@ -82,7 +82,7 @@ pub const POLICIES: [&str; 3] = [
     "tributary-membership-is-immutable",
 ];
 
-/// What is there of the admission policies of the agent's chart.
+/// The admission policies of the agent's chart, as they were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoliciesSeen {
     /// They may not be read.
