@@ -123,13 +123,12 @@ fn read(workspace: &Path, file: &Path) -> anyhow::Result<String> {
 
 /// The expression by which the code of a file asks for its variant. The model is asked: every crate has it, itself or over `shared`.
 fn chosen(file: &Path) -> Option<&'static str> {
-    const OVER_SHARED: [&str; 6] = [
+    const OVER_SHARED: [&str; 5] = [
         "hub/src",
         "hub/tests",
         "hub/topology/controller",
         "agent/src",
         "shared/certs",
-        "e2e",
     ];
     const THEMSELVES: [&str; 8] = [
         "shared/api-client",
@@ -144,7 +143,7 @@ fn chosen(file: &Path) -> Option<&'static str> {
     let lies = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
     match () {
         () if lies(&OVER_SHARED) => Some("::shared::model::variant::chosen()"),
-        () if lies(&["shared/model"]) => Some("tributary_e2e::variant::chosen()"),
+        () if lies(&["shared/model"]) => Some("crate::variant::chosen()"),
         () if lies(&THEMSELVES) => Some("::model::variant::chosen()"),
         () => None,
     }

@@ -26,7 +26,8 @@ fn is_torn(was: &MemoryDisk, kept: usize, is: &MemoryDisk) -> bool {
 
 impl World {
     pub(crate) fn happen(&mut self, what: &What) -> Result<(), String> {
-        let done = self.happen_in_cluster(what) || self.happen_to_members(what)? || self.happen_to_hub(what)?;
+        let done =
+            self.happen_in_cluster(what) || self.happen_to_members(what)? || self.happen_to_hub(what)?;
         if done {
             Ok(())
         } else {
