@@ -113,7 +113,14 @@ mod tests {
         ] {
             assert!(names.contains(linked), "{linked}");
         }
-        for other in ["proptest", "insta", "turmoil", "tributary-e2e", "windows-sys"] {
+        for other in [
+            "proptest",
+            "insta",
+            "turmoil",
+            "tributary-oracle",
+            "tributary-sim",
+            "windows-sys",
+        ] {
             assert!(!names.contains(other), "{other}");
         }
         let unlicensed = list["components"].as_array().unwrap().iter();
