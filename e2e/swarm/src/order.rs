@@ -33,9 +33,8 @@ pub(super) fn look(
     for entry in &done {
         match entry.resource.as_str() {
             "serviceimports" if deleted(entry) => {
-                // One of another type is made anew, and takes nothing from anybody.
                 let stands = site.cluster.get("ServiceImport", &entry.namespace, &entry.name);
-                gone = stands.is_none().then_some(entry);
+                gone = (stands.is_none() && !is_made_anew(entry, written)).then_some(entry);
                 guarded.count(Law::Order, u64::from(gone.is_some()));
             }
             "endpointslices" if deleted(entry) => {
@@ -75,6 +74,20 @@ pub(super) fn look(
     Ok(())
 }
 
+/// Returns true if the agent asked for the import that it deleted once more: one of another type takes nothing from
+/// anybody, even where the API server refuses it.
+fn is_made_anew(deleted: &Entry, written: &[Entry]) -> bool {
+    written
+        .iter()
+        .skip_while(|entry| !std::ptr::eq(*entry, deleted))
+        .any(|later| {
+            later.verb != "delete"
+                && later.is_write()
+                && later.resource == deleted.resource
+                && (&later.namespace, &later.name) == (&deleted.namespace, &deleted.name)
+        })
+}
+
 /// Whoever watches imports sees each of these versions.
 fn families(site: &Site, before: u64, guarded: &mut Guarded) -> Result<(), String> {
     for import in site.cluster.versions_since("ServiceImport", before) {
@@ -108,4 +121,43 @@ fn broken(site: &Site, entry: &Entry, how: &str) -> String {
         ..
     } = entry;
     Law::Order.broken(format!("{resource}/{namespace}/{name} in {} {how}", site.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(verb: &'static str, resource: &str, name: &str, code: u16) -> Entry {
+        Entry {
+            verb,
+            resource: resource.into(),
+            namespace: "pay".into(),
+            name: name.into(),
+            code,
+            ..Entry::default()
+        }
+    }
+
+    /// The creation was refused, and a slice went after the import: the import was still to be of another type.
+    #[test]
+    fn an_import_whose_creation_is_refused_was_not_taken_for_good() {
+        let written = [
+            entry("delete", "serviceimports", "cart", 200),
+            entry("delete", "endpointslices", "cart-1", 200),
+            entry("patch", "serviceimports", "cart", 500),
+        ];
+        assert!(is_made_anew(&written[0], &written));
+    }
+
+    #[test]
+    fn an_import_that_only_went_was_taken_for_good() {
+        let written = [
+            entry("patch", "serviceimports", "cart", 200),
+            entry("delete", "serviceimports", "cart", 200),
+            entry("delete", "serviceimports", "cart", 404),
+            entry("patch", "serviceimports", "other", 500),
+            entry("patch", "services", "cart", 200),
+        ];
+        assert!(!is_made_anew(&written[1], &written));
+    }
 }
