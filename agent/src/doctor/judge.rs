@@ -82,7 +82,7 @@ pub const POLICIES: [&str; 3] = [
     "tributary-membership-is-immutable",
 ];
 
-/// What is there of the admission policies of the agent's chart.
+/// The admission policies of the agent's chart, as they were found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PoliciesSeen {
     /// They may not be read.
@@ -205,8 +205,7 @@ pub fn property(stated: &Result<Option<String>, String>, cluster: Result<&str, &
     }
 }
 
-/// Judges the admission policies. A cluster without any may be meant so, or be too old for them; some without the others
-/// are half an installation.
+/// Judges the admission policies. Traffic does not need them, and a cluster may be too old for them.
 pub fn policies(seen: &PoliciesSeen) -> Check {
     let name = "admission-policies";
     let fix = "render the agent's chart with policies.enabled=true and apply it (Kubernetes 1.30 or later)";
@@ -220,10 +219,12 @@ pub fn policies(seen: &PoliciesSeen) -> Check {
                 "there are none, so whoever may write Services can change what the agent wrote. To have them, {fix}"
             ),
         ),
-        PoliciesSeen::Missing(missing) => Check::fault(
+        PoliciesSeen::Missing(missing) => Check::note(
             name,
-            format!("these are not there, or not bound: {}", missing.join(", ")),
-            fix,
+            format!(
+                "these are not there, or not bound: {}. To have them, {fix}",
+                missing.join(", ")
+            ),
         ),
         PoliciesSeen::Forbidden => Check::skipped(
             name,

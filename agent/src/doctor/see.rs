@@ -171,6 +171,8 @@ async fn policies(client: &Client) -> PoliciesSeen {
         match timeout(STEP_WAIT, both).await {
             Ok(Ok((Some(_), Some(_)))) => {}
             Ok(Ok(_)) => missing.push(name),
+            // Before 1.30 an API server does not know the kind.
+            Ok(Err(kube::Error::Api(status))) if status.code == 404 => missing.push(name),
             Ok(Err(kube::Error::Api(status))) if matches!(status.code, 401 | 403) => {
                 return PoliciesSeen::Forbidden;
             }

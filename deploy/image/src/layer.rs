@@ -68,12 +68,12 @@ fn header(kind: EntryType, mode: u32, size: u64, created: u64) -> Header {
     header
 }
 
-/// How long compression may take.
+/// The trade of time for size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// As small as gzip can make it: for what is published.
     Best,
-    /// A tenth of the time, and a third larger: for what only this machine's tests read.
+    /// In less time, and a quarter larger: for what only this machine's tests read.
     Fast,
 }
 

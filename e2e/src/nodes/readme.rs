@@ -11,13 +11,15 @@ use crate::charts;
 /// Between these lines the README shows it.
 const BEGIN: &str = "<!-- cargo nodes three-commands --write -->\n```console\n";
 const END: &str = "```\n<!-- end -->\n";
-/// Differs from run to run: durations, addresses, the clusterset's own name, the revision, where somebody's files are.
+/// Somebody's files, of which the README shows no absolute path.
+const HOME: (&str, &str) = (r"\S+/\.config/", "~/.config/");
+/// Differs from run to run: durations, addresses, the clusterset's own name, the revision, somebody's files.
 const VARIES: [(&str, &str); 5] = [
     (r"\d+\.\d s\b", "S s"),
     (r"https://[0-9.]+:\d+(, https://[0-9.]+:\d+)*", "URL"),
     (r"tributary-[0-9a-f]{16}\.internal", "NAME"),
     (r"at revision \d+", "at revision N"),
-    (r"\S+/\.config/", "~/.config/"),
+    HOME,
 ];
 
 /// An error shows what was printed where the README shows something else.
@@ -39,7 +41,7 @@ pub(super) fn write(shown: &str) -> anyhow::Result<()> {
     if steady(there)? == steady(shown)? {
         return Ok(());
     }
-    let shown = Regex::new(VARIES[4].0)?.replace_all(shown, VARIES[4].1);
+    let shown = Regex::new(HOME.0)?.replace_all(shown, HOME.1);
     fs::write(path(), [before, BEGIN, &shown, END, after].concat()).context("cannot write README.md")
 }
 

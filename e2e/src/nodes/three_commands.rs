@@ -96,7 +96,7 @@ pub(super) fn joins(directory: &Directory, image: &Path) -> anyhow::Result<Strin
     Ok(shown)
 }
 
-/// What a provider's clusters have: the image in a registry, and volumes.
+/// Gives the clusters an image and a volume, which a provider's clusters would have.
 fn provide(installed: &Installed<'_>, image: &Path, hub: &ControlPlane<'_>) -> anyhow::Result<()> {
     let image = unpacked(image, &installed.programs())?;
     for node in installed.running.nodes()? {

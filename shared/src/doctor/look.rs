@@ -148,7 +148,7 @@ async fn straight(seen: &mut HubSeen, address: &HubAddress, credentials: Option<
     behind_port(seen, Box::new(socket), address, credentials).await;
 }
 
-/// What is behind a port that could be dialled.
+/// The thing behind a port that could be dialled.
 async fn behind_port(
     seen: &mut HubSeen,
     socket: BoxedIo,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// What a client says first, before any frame (RFC 9113, 3.4).
+/// The first bytes of a client, before any frame (RFC 9113, 3.4).
 const PREFACE_BYTES: u64 = 24;
 /// Bytes of a frame before its payload.
 const HEADER_BYTES: usize = 9;

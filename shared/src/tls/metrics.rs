@@ -136,7 +136,7 @@ impl TlsMetrics {
         self.flooded.inc();
     }
 
-    /// How many connections were closed for their control frames.
+    /// Connections that were closed for their control frames.
     #[cfg(test)]
     pub(super) fn connections_flooded(&self) -> u64 {
         self.flooded.get()

@@ -1,4 +1,4 @@
-//! What later commands need to know: where the hub is, and which cluster each member is.
+//! Kept for later commands: where the hub is, and which cluster each member is.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -7,7 +7,7 @@ use shared::model::advice;
 
 use super::super::args::{ClusterArgs, ServiceType};
 
-/// What later commands need.
+/// Kept for later commands.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(in crate::setup) struct Remembered {
@@ -17,13 +17,13 @@ pub(in crate::setup) struct Remembered {
     pub(in crate::setup) members: BTreeMap<String, MemberPlace>,
 }
 
-/// Where the hub is.
+/// The hub's place.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub(in crate::setup) struct HubPlace {
     /// Its addresses, as `https://HOST:PORT`. Empty until `init` knows them.
     pub(in crate::setup) hubs: Vec<String>,
-    /// Where clusters join.
+    /// The address at which clusters join.
     pub(in crate::setup) joins: Vec<String>,
     /// The operator whose certificate is here.
     pub(in crate::setup) operator: String,
@@ -31,7 +31,7 @@ pub(in crate::setup) struct HubPlace {
     pub(in crate::setup) service_type: ServiceType,
     /// The address that the user gave, as `https://HOST:PORT`.
     pub(in crate::setup) given: Option<String>,
-    /// Where clusters join, as the user gave it.
+    /// The address at which clusters join, as the user gave it.
     pub(in crate::setup) given_join: Option<String>,
     /// UID of the kube-system namespace of its cluster. `None` if `init --print` or an older client wrote this.
     pub(in crate::setup) cluster: Option<String>,

@@ -170,7 +170,7 @@ fn authority_is_lost(seen: &Seen, directory: &str) -> Option<String> {
     }
 }
 
-/// Where a hub will be that others install from files.
+/// The place of a hub that others install from files.
 ///
 /// # Errors
 ///

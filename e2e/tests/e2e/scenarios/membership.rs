@@ -99,7 +99,11 @@ pub(super) async fn the_definition_may_come_later(story: &mut Story) -> anyhow::
     story.start().await?;
     story.export("west", "cart", &plain()).await?;
     story.everywhere(|seen| complete(seen, "cart").map(drop)).await?;
-    questions::said(&story.clusterset.log("west"), "cannot list the kind").await?;
+    questions::said(
+        &story.clusterset.log("west"),
+        "the API server does not have the kind",
+    )
+    .await?;
     definitions::install_again(story, "west", PROPERTIES).await?;
     says(story, "west").await
 }
