@@ -30,5 +30,5 @@ pub mod session;
 pub use ::certs;
 pub use ::fold;
 pub use event_log as log;
-pub use hub_core::{bounds, clock, effects, metrics, push, recall, replay, snapshot, view, writer};
+pub use hub_core::{arrival, bounds, clock, effects, metrics, push, recall, replay, snapshot, view, writer};
 pub use topology_controller as topology;

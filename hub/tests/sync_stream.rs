@@ -192,6 +192,7 @@ async fn what_a_member_has_applied_and_the_version_of_its_agent_are_shown() {
         cursor: Some(told),
         parked: 2,
         oldest_parked_age_millis: 60_000,
+        parked_services: Vec::new(),
     };
     let applied = v1::AgentMessage {
         message: Some(v1::agent_message::Message::Heartbeat(v1::Heartbeat {

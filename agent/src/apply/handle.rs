@@ -171,6 +171,7 @@ impl Handle {
             self.0.confirmed.notify_one();
         }
         let services = match touched {
+            Touched::Exports(services) => return self.mark(services, outcome),
             Touched::Services(services) => services,
             Touched::Namespaces(namespaces) => self.0.services_in(&namespaces),
             Touched::Sources(settling) => self.0.services_from(&settling),
@@ -180,6 +181,11 @@ impl Handle {
         if lock(&self.0.progress).received(&services, cursor) {
             self.0.progressed.notify_one();
         }
+        self.0.queue.mark(services);
+        outcome
+    }
+
+    fn mark<T>(&self, services: BTreeSet<ServiceKey>, outcome: T) -> T {
         self.0.queue.mark(services);
         outcome
     }

@@ -55,6 +55,7 @@ fn type_from(text: &str) -> Option<ConditionType> {
         ConditionType::Valid,
         ConditionType::Ready,
         ConditionType::Conflict,
+        ConditionType::Arrived,
     ];
     kinds.into_iter().find(|kind| kind.as_str() == text)
 }

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use shared::model::{
     ClusterId, Epoch, FactKey, ListingGroup, UnixMillis,
     sync::{
-        AgentMessage, CHUNK_BYTES, DesiredKey, FEATURE_APPLIED, FEATURE_DIFFERENCES, FEATURE_RENEWAL,
-        FEATURE_REPORT_AGAIN, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION, Pong, Renewed, Told,
-        Welcome,
+        AgentMessage, CHUNK_BYTES, DesiredKey, FEATURE_APPLIED, FEATURE_ARRIVALS, FEATURE_DIFFERENCES,
+        FEATURE_RENEWAL, FEATURE_REPORT_AGAIN, Hello, HubMessage, Interest, Namespaces, PROTOCOL_VERSION,
+        Pong, Renewed, Told, Welcome,
     },
 };
 
@@ -242,7 +242,11 @@ impl Session {
         };
         let hello = Hello {
             protocol_version: PROTOCOL_VERSION,
-            features: FEATURE_APPLIED | FEATURE_REPORT_AGAIN | FEATURE_RENEWAL | differences,
+            features: FEATURE_APPLIED
+                | FEATURE_ARRIVALS
+                | FEATURE_REPORT_AGAIN
+                | FEATURE_RENEWAL
+                | differences,
             agent_version: introduction.agent_version.clone(),
             highest_epoch: known_epoch,
             cluster_fingerprint: introduction.cluster_fingerprint.clone(),
@@ -358,6 +362,9 @@ impl Session {
             }
             HubMessage::SourcesChanged(sources) => {
                 reaction.touched = Some(desired.sources_changed(&sources));
+            }
+            HubMessage::ExportsArrived(groups) => {
+                reaction.touched = Some(desired.exports_arrived(groups));
             }
             HubMessage::UpTo(up_to) | HubMessage::Heartbeat(Some(up_to)) => {
                 desired.up_to(&up_to);
@@ -550,6 +557,7 @@ fn name(message: &HubMessage) -> &'static str {
         HubMessage::Heartbeat(_) => "Heartbeat",
         HubMessage::Ping(_) => "Ping",
         HubMessage::RenewalAnswered(_) => "RenewalAnswered",
+        HubMessage::ExportsArrived(_) => "ExportsArrived",
     }
 }
 

@@ -8,7 +8,7 @@ use kube::{
     Api,
     api::{ObjectMeta, PostParams},
 };
-use proto::v1::{MemberState, SourceState};
+use proto::v1::{ExportArrival, LackReason, MemberState, SourceState};
 use serde_json::json;
 use shared::api::{ServiceExport, ServiceExportSpec};
 use tokio::time::Instant;
@@ -51,14 +51,20 @@ pub(super) async fn run(args: &ExportArgs, home: &Home, progress: &mut Progress)
     let id = stated_id(&cluster).await?;
     let id =
         id.with_context(|| format!("the cluster of context {} is no member yet", args.cluster.context))?;
-    let recorded = recorded(args, (&cluster, &operator), &id, progress).await?;
-    let arrived = arrived(args, &operator, (&id, recorded, began), progress).await?;
-    let mut text = format!("{namespace}/{name} of {id} arrived in {}:", count(arrived.len()));
-    for (member, seconds) in &arrived {
+    recorded(args, (&cluster, &operator), &id, progress).await?;
+    let arrived = arrived(args, &operator, (&id, began), progress).await?;
+    let others = arrived.after.len();
+    let mut text = format!("{namespace}/{name} of {id} arrived in {}:", count(others));
+    for (member, seconds) in &arrived.after {
         text += &format!("\n  {member}  after {seconds:.1} s");
     }
+    for (member, reason) in &arrived.lacking {
+        text += &format!("\n  {member}  not: {reason}");
+    }
     text += &format!("\nA cluster without the namespace {namespace} imports it once the namespace is there.");
-    let value = json!({"namespace": namespace, "name": name, "cluster": id, "arrivedAfterSeconds": arrived});
+    let value = json!({
+        "namespace": namespace, "name": name, "cluster": id, "arrivedAfterSeconds": arrived.after, "lacking": arrived.lacking,
+    });
     Ok(progress.result(args.common.output, value, &text))
 }
 
@@ -111,13 +117,13 @@ async fn make(
     }
 }
 
-/// Waits until the hub has recorded the export, and returns the revision. An export that is not valid is an error.
+/// Waits until the hub has recorded the export. An export that is not valid is an error.
 async fn recorded(
     args: &ExportArgs,
     (cluster, operator): (&Cluster, &Operator),
     id: &str,
     progress: &mut Progress,
-) -> anyhow::Result<u64> {
+) -> anyhow::Result<()> {
     let (namespace, name) = (args.service.0.as_str(), args.service.1.as_str());
     let exports = Api::<ServiceExport>::namespaced(cluster.client.clone(), namespace);
     until(progress, args.common.timeout, async || {
@@ -128,7 +134,7 @@ async fn recorded(
                     recorded.denial_message
                 );
             }
-            return Ok(Look::Ready(recorded.revision));
+            return Ok(Look::Ready(()));
         }
         let export = exports
             .get_opt(name)
@@ -155,21 +161,35 @@ async fn recorded(
     .await
 }
 
-/// Waits until every live member has applied the revision; the seconds after which each had.
+/// Where an export arrived while it was waited for.
+#[derive(Debug, Default)]
+struct Arrived {
+    /// The seconds after which each cluster had it.
+    after: BTreeMap<String, f64>,
+    /// The clusters that lack it, and why.
+    lacking: BTreeMap<String, &'static str>,
+}
+
+/// Waits until every live member holds the import, or lacks it for a reason that waiting does not change. It is the fact
+/// that the ServiceExport's condition states.
 async fn arrived(
     args: &ExportArgs,
     operator: &Operator,
-    (id, revision, began): (&str, u64, Instant),
+    (id, began): (&str, Instant),
     progress: &mut Progress,
-) -> anyhow::Result<BTreeMap<String, f64>> {
-    let mut arrived = BTreeMap::new();
+) -> anyhow::Result<Arrived> {
+    let (namespace, name) = (args.service.0.as_str(), args.service.1.as_str());
+    let mut arrived = Arrived::default();
     until(progress, args.common.timeout, async || {
         let members = operator.members().await?;
-        let (there, late) = divided(&members, id, revision);
+        let export = operator.export(id, (namespace, name)).await?;
+        let arrival = export.and_then(|export| export.arrival).unwrap_or_default();
         let seconds = began.elapsed().as_secs_f64();
-        for member in there {
-            arrived.entry(member).or_insert(seconds);
+        for cluster in arrival.clusters.iter().filter(|cluster| *cluster != id) {
+            arrived.after.entry(cluster.clone()).or_insert(seconds);
         }
+        let (late, lacking) = divided(&members, &arrival);
+        arrived.lacking = lacking;
         Ok(if late.is_empty() {
             Look::Ready(())
         } else {
@@ -177,56 +197,80 @@ async fn arrived(
         })
     })
     .await?;
-    progress.kept("arrived", "every live member has applied it");
+    progress.kept("arrived", "every live member has answered");
     Ok(arrived)
 }
 
-/// The other live members that have applied a revision, and those that have not. Pure.
-fn divided(members: &[MemberState], source: &str, revision: u64) -> (Vec<String>, Vec<String>) {
-    let live = |member: &&MemberState| {
-        member.cluster != source && member.state() == SourceState::SourceLive && member.connected
+/// The live members that are to be waited for, and the clusters that lack the import for another reason. Pure.
+fn divided(
+    members: &[MemberState],
+    arrival: &ExportArrival,
+) -> (Vec<String>, BTreeMap<String, &'static str>) {
+    let is_live = |cluster: &str| {
+        let mut live = members
+            .iter()
+            .filter(|member| member.state() == SourceState::SourceLive && member.connected);
+        live.any(|member| member.cluster == cluster)
     };
-    let has = |member: &&MemberState| {
-        let applied = member.applied.as_ref().and_then(|applied| applied.revision);
-        applied.is_some_and(|applied| applied >= revision)
-    };
-    let (there, late): (Vec<&MemberState>, Vec<&MemberState>) = members.iter().filter(live).partition(has);
-    let names = |members: Vec<&MemberState>| members.iter().map(|member| member.cluster.clone()).collect();
-    (names(there), names(late))
+    let (mut late, mut lacking) = (Vec::new(), BTreeMap::new());
+    for one in &arrival.lacking {
+        let reason = match one.reason() {
+            LackReason::LackNoNamespace => "has no such namespace",
+            LackReason::LackWithheld => "the policy withholds it",
+            LackReason::LackNotWritten => "its agent could not write it: its log says why",
+            LackReason::LackWaits | LackReason::LackNotKnown | LackReason::Unspecified => {
+                if is_live(&one.cluster) {
+                    late.push(one.cluster.clone());
+                }
+                "has not said to have applied it"
+            }
+        };
+        lacking.insert(one.cluster.clone(), reason);
+    }
+    if arrival.clusters.is_empty() && arrival.lacking.is_empty() {
+        late.push("any cluster".to_owned());
+    }
+    (late, lacking)
 }
 
 #[cfg(test)]
 mod tests {
-    use proto::v1::MemberApplied;
+    use proto::v1::LackingCluster;
 
     use super::*;
 
     #[test]
-    fn only_other_live_members_are_waited_for() {
-        let member = |name: &str, state: SourceState, applied: Option<u64>| MemberState {
+    fn only_live_members_that_may_still_apply_it_are_waited_for() {
+        let member = |name: &str, state: SourceState| MemberState {
             cluster: name.to_owned(),
             state: state.into(),
             connected: state == SourceState::SourceLive,
-            applied: Some(MemberApplied {
-                revision: applied,
-                ..MemberApplied::default()
-            }),
             ..MemberState::default()
         };
         let members = [
-            member("east", SourceState::SourceLive, None),
-            member("west", SourceState::SourceLive, Some(7)),
-            member("north", SourceState::SourceLive, Some(6)),
-            member("south", SourceState::SourceLive, None),
-            member("gone", SourceState::SourceLost, None),
+            member("east", SourceState::SourceLive),
+            member("north", SourceState::SourceLive),
+            member("south", SourceState::SourceLive),
+            member("gone", SourceState::SourceLost),
         ];
-        let (there, late) = divided(&members, "east", 7);
-        assert_eq!(
-            (there, late),
-            (
-                vec!["west".to_owned()],
-                vec!["north".to_owned(), "south".to_owned()]
-            )
-        );
+        let lacks = |cluster: &str, reason: LackReason| LackingCluster {
+            cluster: cluster.to_owned(),
+            reason: reason.into(),
+        };
+        let arrival = ExportArrival {
+            clusters: vec!["east".to_owned()],
+            lacking: vec![
+                lacks("gone", LackReason::LackWaits),
+                lacks("north", LackReason::LackWaits),
+                lacks("south", LackReason::LackNoNamespace),
+            ],
+        };
+        let (late, lacking) = divided(&members, &arrival);
+        assert_eq!(late, ["north"]);
+        let names: Vec<&String> = lacking.keys().collect();
+        assert_eq!(names, ["gone", "north", "south"]);
+        assert_eq!(lacking["south"], "has no such namespace");
+        let (late, _) = divided(&members, &ExportArrival::default());
+        assert_eq!(late, ["any cluster"], "the hub has not judged it yet");
     }
 }

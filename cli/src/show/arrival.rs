@@ -1,7 +1,10 @@
 //! Where an import arrived: compares what each member says to have applied with the revisions of the import.
 //! It asks nobody.
 
+use std::collections::BTreeMap;
+
 use proto::v1;
+use shared::model::ServiceKey;
 
 use crate::operate::print::span;
 
@@ -26,9 +29,27 @@ pub(super) fn wanted(explained: &v1::ExplainResponse) -> Option<u64> {
     slices.map(|slice| slice.revision).chain([import]).max()
 }
 
+/// Why members lack the exports of a service, as the ServiceExports' condition says: by cluster.
+pub(super) fn lacking(
+    exports: &[v1::RecordedExport],
+    service: &ServiceKey,
+) -> BTreeMap<String, v1::LackReason> {
+    let is_it = |recorded: &&v1::RecordedExport| {
+        let export = recorded.export.as_ref();
+        let key = export.and_then(|export| export.service.as_ref());
+        key.is_some_and(|key| *key.namespace == *service.namespace && *key.name == *service.name)
+    };
+    let arrivals = exports
+        .iter()
+        .filter(is_it)
+        .filter_map(|one| one.arrival.as_ref());
+    let lacking = arrivals.flat_map(|arrival| &arrival.lacking);
+    lacking.map(|one| (one.cluster.clone(), one.reason())).collect()
+}
+
 /// How far the import is in each member, or in one.
 pub(super) fn arrivals(
-    explained: &v1::ExplainResponse,
+    (explained, lacking): (&v1::ExplainResponse, &BTreeMap<String, v1::LackReason>),
     members: &[v1::MemberState],
     only: Option<&str>,
 ) -> Vec<Arrival> {
@@ -39,11 +60,15 @@ pub(super) fn arrivals(
         .iter()
         .filter(|member| only.is_none_or(|only| only == member.cluster));
     members
-        .filter_map(|member| arrival(explained, member, wanted))
+        .filter_map(|member| arrival((explained, lacking), member, wanted))
         .collect()
 }
 
-fn arrival(explained: &v1::ExplainResponse, member: &v1::MemberState, wanted: u64) -> Option<Arrival> {
+fn arrival(
+    (explained, lacking): (&v1::ExplainResponse, &BTreeMap<String, v1::LackReason>),
+    member: &v1::MemberState,
+    wanted: u64,
+) -> Option<Arrival> {
     use v1::SourceState as State;
     if matches!(
         member.state(),
@@ -64,6 +89,18 @@ fn arrival(explained: &v1::ExplainResponse, member: &v1::MemberState, wanted: u6
         .find(|withheld| withheld.cluster == member.cluster)
     {
         return told("withheld", withheld.message.clone());
+    }
+    match lacking.get(&member.cluster) {
+        Some(v1::LackReason::LackNoNamespace) => {
+            return told(
+                "no namespace",
+                "create the namespace there to import it".to_owned(),
+            );
+        }
+        Some(v1::LackReason::LackNotWritten) => {
+            return told("not written", "its agent's log says why".to_owned());
+        }
+        _ => {}
     }
     let applied = member.applied.as_ref();
     // A revision that does not concern a member may not be told to it: then nothing waits.
@@ -160,10 +197,12 @@ mod tests {
             member("north", Some(11), 0),
             member("south", Some(12), 0),
             member("west", Some(13), 2),
+            member("narrow", Some(13), 0),
             away,
             gone,
         ];
-        let told: Vec<String> = arrivals(&explained(), &members, None)
+        let lacking = BTreeMap::from([("narrow".to_owned(), v1::LackReason::LackNoNamespace)]);
+        let told: Vec<String> = arrivals((&explained(), &lacking), &members, None)
             .into_iter()
             .map(|at| {
                 format!("{} {} {}", at.cluster, at.state, at.detail)
@@ -177,15 +216,20 @@ mod tests {
             "north waits it applied revision 11, 12 is needed, for 5.0s",
             "south withheld no rule allows it",
             "west applied 2 services could not be applied there; its agent's log names them",
+            "narrow no namespace create the namespace there to import it",
             "away unknown its agent has not reported since the hub started, and it is not connected",
         ];
         assert_eq!(told, expected);
-        assert_eq!(arrivals(&explained(), &members, Some("east")).len(), 1);
+        assert_eq!(
+            arrivals((&explained(), &lacking), &members, Some("east")).len(),
+            1
+        );
     }
 
     #[test]
     fn nothing_arrives_where_nothing_is_imported() {
         let nothing = v1::ExplainResponse::default();
-        assert!(arrivals(&nothing, &[member("east", Some(12), 0)], None).is_empty());
+        let lacking = BTreeMap::new();
+        assert!(arrivals((&nothing, &lacking), &[member("east", Some(12), 0)], None).is_empty());
     }
 }

@@ -6,7 +6,7 @@ use proto::v1;
 use shared::model::{ClusterId, ServiceKey, advice};
 
 use super::{
-    arrival::{Arrival, arrivals},
+    arrival::{Arrival, arrivals, lacking},
     get::{ports, service_type},
     pages, section, service,
 };
@@ -62,10 +62,12 @@ pub(crate) async fn explain(args: ExplainArgs) -> anyhow::Result<String> {
         ));
     }
     let asked = v1::GetStateRequest {
-        parts: vec![v1::StatePart::Members.into()],
+        parts: vec![v1::StatePart::Members.into(), v1::StatePart::StateExports.into()],
+        namespace: args.service.namespace.to_string(),
         ..Default::default()
     };
-    let members = pages::state(&channel, asked).await?.members;
+    let state = pages::state(&channel, asked).await?;
+    let members = state.members;
     let cluster = args.cluster.as_ref().map(ClusterId::as_str);
     if let Some(cluster) = cluster {
         let known = members.iter().any(|member| member.cluster == cluster);
@@ -75,7 +77,8 @@ pub(crate) async fn explain(args: ExplainArgs) -> anyhow::Result<String> {
             advice::member_list()
         );
     }
-    let arrived = arrivals(&explained, &members, cluster);
+    let lacking = lacking(&state.exports, &args.service);
+    let arrived = arrivals((&explained, &lacking), &members, cluster);
     Ok(text(&args.service, &explained, arrived, cluster, output))
 }
 

@@ -142,6 +142,7 @@ fn exports(exports: &[v1::RecordedExport]) -> Table {
             key(export.service.as_ref()),
             recorded.cluster.clone(),
             taken(recorded),
+            in_clusters(recorded),
             recorded.endpoints.to_string(),
             service_type(export.r#type()),
             ports(&export.ports),
@@ -153,6 +154,7 @@ fn exports(exports: &[v1::RecordedExport]) -> Table {
         "SERVICE",
         "CLUSTER",
         "TAKEN",
+        "CLUSTERS",
         "ENDPOINTS",
         "TYPE",
         "PORTS",
@@ -160,6 +162,17 @@ fn exports(exports: &[v1::RecordedExport]) -> Table {
         "REVISION",
     ];
     (header, exports.iter().map(row).collect())
+}
+
+/// In how many clusters it arrived.
+fn in_clusters(recorded: &v1::RecordedExport) -> String {
+    recorded.arrival.as_ref().map_or_else(
+        || "-".to_owned(),
+        |arrival| {
+            let there = arrival.clusters.len();
+            format!("{there}/{}", there + arrival.lacking.len())
+        },
+    )
 }
 
 /// Yes, the reason why not, or that it is on hold or in conflict.
@@ -324,18 +337,23 @@ mod tests {
                 ports: vec![port()],
                 ..Default::default()
             }),
+            arrival: Some(v1::ExportArrival {
+                clusters: vec!["east".into(), "west".into()],
+                lacking: vec![v1::LackingCluster::default()],
+            }),
             ..Default::default()
         };
         let denied = v1::RecordedExport {
             cluster: "west".into(),
             denial_reason: "PolicyDenied".into(),
+            arrival: None,
             ..export.clone()
         };
         let (header, rows) = exports(&[export, denied]);
         let expected = "\
-SERVICE    CLUSTER  TAKEN         ENDPOINTS  TYPE          PORTS        CREATED  REVISION
-shop/cart  east     yes           2          ClusterSetIP  http 80/TCP  -        4
-shop/cart  west     PolicyDenied  2          ClusterSetIP  http 80/TCP  -        4
+SERVICE    CLUSTER  TAKEN         CLUSTERS  ENDPOINTS  TYPE          PORTS        CREATED  REVISION
+shop/cart  east     yes           2/3       2          ClusterSetIP  http 80/TCP  -        4
+shop/cart  west     PolicyDenied  -         2          ClusterSetIP  http 80/TCP  -        4
 ";
         assert_eq!(printed(header, rows, Output::Wide), expected);
     }

@@ -208,6 +208,8 @@ pub(super) fn export_shown(picture: &Picture, service: &ServiceKey) -> Parts {
     let generation = &export["metadata"]["generation"];
     let conditions = export["status"]["conditions"].as_array().into_iter().flatten();
     let current = conditions.filter(|condition| condition["observedGeneration"] == *generation);
+    // Where it arrived follows from what members acknowledged, not from what they hold.
+    let current = current.filter(|condition| condition["type"] != "tributary.dev/Arrived");
     let said =
         current.map(|one| condition(&text(&one["type"]), &text(&one["status"]), &text(&one["reason"])));
     said.collect()

@@ -197,6 +197,11 @@ impl Push {
         self.added.extend(added.into_iter().map(|name| (name, None)));
     }
 
+    /// The generation of the member's interest.
+    pub fn interest_generation(&self) -> u64 {
+        self.interest.generation
+    }
+
     /// The namespaces that the member is interested in.
     pub fn namespaces(&self) -> &Namespaces {
         &self.interest.namespaces

@@ -3,7 +3,7 @@
 
 use proto::v1;
 use shared::{
-    model::{ClusterId, KeyFingerprint},
+    model::{Arrival, ClusterId, KeyFingerprint},
     wire::{self, view},
 };
 
@@ -121,7 +121,7 @@ fn applied(standing: Standing, now: u64) -> v1::MemberApplied {
     }
 }
 
-pub(super) fn export(seen: SeenExport) -> v1::RecordedExport {
+pub(super) fn export(seen: SeenExport, arrival: Option<&Arrival>) -> v1::RecordedExport {
     let conflicts = seen.status.iter().flat_map(|status| &status.conflicts);
     let denial = seen.status.as_ref().and_then(|status| status.denial.as_ref());
     let left_out = seen.status.as_ref().map(|status| status.left_out.to_string());
@@ -140,6 +140,7 @@ pub(super) fn export(seen: SeenExport) -> v1::RecordedExport {
             .unwrap_or_default(),
         left_out: left_out.unwrap_or_default(),
         held_since: seen.held_since.map(view::timestamp),
+        arrival: arrival.map(wire::arrival::arrival_to_proto),
     }
 }
 

@@ -180,7 +180,7 @@ impl Inspection {
         let mut last = None;
         for seen in query::objects(published, selection, after.as_ref()) {
             let of_seen = seen.last();
-            let object = self.object(seen);
+            let object = self.object(seen, published);
             let bytes = object.bytes();
             if bytes > MESSAGE_BYTES_MAX - ANSWER_FRAME_BYTES {
                 return Err(too_large(&of_seen, bytes));
@@ -195,14 +195,17 @@ impl Inspection {
         Ok((shown, Filled::Whole))
     }
 
-    fn object(&self, seen: Seen) -> Object {
+    fn object(&self, seen: Seen, published: &Published) -> Object {
         match seen {
             Seen::Member(seen) => {
                 let report = self.reports.of(&seen.cluster);
                 Object::Member(Box::new(convert::member(*seen, report, self.reports.now())))
             }
             Seen::RevokedKey(key, revoked) => Object::RevokedKey(convert::revoked_key(key, revoked)),
-            Seen::Export(seen) => Object::Export(Box::new(convert::export(seen))),
+            Seen::Export(seen) => {
+                let arrival = query::arrival(published, &self.reports.words(), &seen);
+                Object::Export(Box::new(convert::export(seen, arrival.as_ref())))
+            }
             Seen::Import(seen) => Object::Import(Box::new(convert::import(seen))),
             Seen::Profile(_, profile) => Object::Profile(convert::profile(&profile)),
         }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use shared::model::{
-    ApiServer, ClusterId, Export, ExportStatus, FactKey, KeyFingerprint, Revision, ServiceImport, ServiceKey,
-    UnixMillis, sync::SourceState,
+    ApiServer, Arrival, ClusterId, Export, ExportStatus, FactKey, KeyFingerprint, Revision, ServiceImport,
+    ServiceKey, UnixMillis, sync::SourceState,
 };
 
 use super::{
@@ -14,6 +14,7 @@ use super::{
     page::{Last, Question},
 };
 use crate::{
+    arrival::Words,
     fold::{
         AdmittedKey, ConditionType, Derived, DerivedContent, DerivedKey, Leaving, Member, Profile,
         ProfileCondition, RevokedKey, State,
@@ -307,6 +308,23 @@ fn seen_export(
         endpoints,
         status: state.export_status(cluster, &export.service).cloned(),
     }
+}
+
+/// In which clusters an export arrived, if it is taken.
+pub(super) fn arrival(published: &Published, words: &Words, seen: &SeenExport) -> Option<Arrival> {
+    let (state, service) = (&published.state, &seen.export.service);
+    let key = DerivedKey::ExportStatus(seen.cluster.clone(), service.clone());
+    let since = state.derived(&key)?.revision;
+    seen.status.as_ref().filter(|status| status.denial.is_none())?;
+    let members = state.members().iter();
+    let current = members.filter(|(_, member)| member.is_current());
+    let policy = state.policy();
+    let admits = |cluster: &ClusterId, service: &ServiceKey| {
+        policy.is_none_or(|policy| policy.policy.imports_of(cluster).allow(service))
+    };
+    let members = current.map(|(cluster, _)| cluster);
+    let what = (service, since, published.head.epoch);
+    Some(crate::arrival::arrival(members, words, what, admits))
 }
 
 /// An export that counts, with the revision that recorded it and, if it is held, when it was taken back.

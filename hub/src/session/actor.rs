@@ -227,11 +227,15 @@ impl SessionActor {
 
     /// The next thing to say; `None` when there is nothing.
     pub fn poll(&mut self, view: &View, now: u64) -> Option<HubMessage> {
+        let reports = self.reports.as_ref();
+        if let Some(reports) = reports.filter(|_| self.machine.looks_at_arrivals(now)) {
+            self.machine.look_at_arrivals(view, &reports.words(), now);
+        }
         let before = self.machine.differences_sent();
         let message = self.machine.poll(view, now)?;
         self.metrics
             .sent(&message, self.machine.differences_sent() - before);
-        self.report();
+        self.report(now);
         Some(message)
     }
 
@@ -268,7 +272,7 @@ impl SessionActor {
                 Effect::Wanted(items) => self.metrics.wanted(items),
                 Effect::Applied(took) => {
                     self.metrics.applied(&took);
-                    self.report();
+                    self.report(now);
                 }
                 Effect::Observe(observations) => {
                     self.unacknowledged.took(&observations);
@@ -306,9 +310,10 @@ impl SessionActor {
     }
 
     /// What is known of how far the member has come.
-    fn report(&mut self) {
+    fn report(&mut self, now: u64) {
         if let Some(reporting) = &mut self.reporting {
             reporting.stands(self.machine.standing());
+            reporting.says(self.machine.word(now));
         }
     }
 

@@ -1,9 +1,12 @@
 //! How far a member's cluster has come, as its session knows: the changes it was told of and when they were recorded,
 //! and what it says of them. Pure: it believes nothing about anybody else, and nothing follows from it but figures.
 
-use std::collections::VecDeque;
+use std::{
+    collections::{BTreeSet, VecDeque},
+    sync::Arc,
+};
 
-use shared::model::{Revision, sync::Applied};
+use shared::model::{Revision, ServiceKey, sync::Applied};
 
 use crate::push::ToldChanges;
 
@@ -30,6 +33,7 @@ pub struct Standing {
 pub struct Following {
     waiting: VecDeque<ToldChanges>,
     standing: Standing,
+    parked: Arc<BTreeSet<ServiceKey>>,
 }
 
 impl Following {
@@ -56,6 +60,9 @@ impl Following {
         }
         self.standing.took_millis = took.last().copied().or(self.standing.took_millis);
         self.standing.parked = applied.parked;
+        if *self.parked != applied.parked_services {
+            self.parked = Arc::new(applied.parked_services.clone());
+        }
         let parked_since = now.saturating_sub(applied.oldest_parked_age_millis);
         self.standing.parked_since = (applied.parked > 0).then_some(parked_since);
         self.wait();
@@ -64,6 +71,11 @@ impl Following {
 
     fn wait(&mut self) {
         self.standing.waits_since = self.waiting.front().map(|changes| changes.recorded_at);
+    }
+
+    /// The services that it named as parked.
+    pub fn parked(&self) -> &Arc<BTreeSet<ServiceKey>> {
+        &self.parked
     }
 
     /// What is known now.

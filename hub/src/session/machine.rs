@@ -17,6 +17,7 @@ use shared::model::{
     },
 };
 
+use self::{arriving::Arriving, told_sources::ToldSources};
 use super::{
     applied::{Following, Standing},
     renewals::{Asked, Renewals},
@@ -31,11 +32,6 @@ use crate::{
 const ANSWER_AFTER_MILLIS: u64 = HEARTBEAT_INTERVAL_MILLIS / 2;
 /// The hub's own silence after which it says something unasked: later than an answer, which costs less.
 pub const SAY_UNASKED_MILLIS: u64 = HEARTBEAT_INTERVAL_MILLIS + ANSWER_AFTER_MILLIS;
-/// News of sources are gathered for so long after the last ones: when a fleet comes back at once, each member would
-/// hear of each other one by one.
-const SOURCES_GATHER_MILLIS: u64 = 250;
-/// Sources of one message.
-const SOURCES_OF_A_MESSAGE: usize = 256;
 /// Bytes of refusals that may wait to be said to a member before no more is read from it. What it had sent until then
 /// may be refused on top, which its unacknowledged observations bound.
 pub const WAITING_BYTES_MAX: usize = 1024 * 1024;
@@ -154,6 +150,7 @@ pub struct Session {
     /// The agent said a heartbeat that was not answered yet.
     asked: bool,
     sources: ToldSources,
+    arriving: Arriving,
     listings: Listings,
     renewals: Renewals,
 }
@@ -222,6 +219,7 @@ impl Session {
             ping: None,
             asked: false,
             sources: ToldSources::default(),
+            arriving: Arriving::default(),
             listings: Listings::default(),
             renewals: Renewals::default(),
         }
@@ -375,6 +373,7 @@ impl Session {
         let interest = hello.interest.clone();
         let follows = hello.features & FEATURE_APPLIED != 0;
         let differences = hello.features & FEATURE_DIFFERENCES != 0;
+        self.arriving = Arriving::of(hello.features, &self.member);
         let push = match admission.resume {
             Some(cursor) => Push::resume(self.member.clone(), interest, cursor),
             None => Push::snapshot(self.member.clone(), interest),
@@ -487,6 +486,9 @@ impl Session {
         if let Some(sources) = self.sources.due(push, view, now) {
             return Some(sources);
         }
+        if let Some(arrived) = self.arriving.take() {
+            return Some(arrived);
+        }
         let silence = if asked {
             ANSWER_AFTER_MILLIS
         } else {
@@ -554,40 +556,8 @@ fn bytes_of(refused: &Refused) -> usize {
     size_of::<Refused>() + refused.message.len()
 }
 
-/// What the member was told of the sources.
-#[derive(Debug, Default)]
-struct ToldSources {
-    version: u64,
-    /// More is not told before this time.
-    not_before: u64,
-    /// Something waits until then.
-    waiting_until: Option<u64>,
-}
-
-impl ToldSources {
-    /// The sources that changed and may be told: everything that was recorded with them has been sent.
-    fn due(&mut self, push: &Push, view: &View, now: u64) -> Option<HubMessage> {
-        self.waiting_until = None;
-        if view.sources_version() == self.version {
-            return None;
-        }
-        let settled = push.settled()?;
-        if now < self.not_before {
-            self.waiting_until = Some(self.not_before);
-            return None;
-        }
-        let (told, sources) = view.sources_after(self.version, settled, SOURCES_OF_A_MESSAGE);
-        if sources.is_empty() {
-            return None;
-        }
-        self.version = told;
-        if sources.len() < SOURCES_OF_A_MESSAGE {
-            self.not_before = now + SOURCES_GATHER_MILLIS;
-        }
-        Some(HubMessage::SourcesChanged(sources))
-    }
-}
-
+mod arriving;
 mod order;
 #[cfg(test)]
 pub(super) mod tests;
+mod told_sources;

@@ -16,7 +16,10 @@ use prometheus_client::{
 use shared::model::{ClusterId, SessionId};
 
 use super::applied::Standing;
-use crate::clock::Clock;
+use crate::{
+    arrival::{Word, Words},
+    clock::Clock,
+};
 
 /// What one member said last.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,6 +39,7 @@ pub struct Report {
 pub struct Reports {
     clock: Clock,
     members: Arc<Mutex<BTreeMap<ClusterId, Report>>>,
+    words: Arc<Mutex<Arc<Words>>>,
 }
 
 /// One session's place among the reports, until it is dropped.
@@ -45,6 +49,7 @@ pub(super) struct Reporting {
     cluster: ClusterId,
     session: SessionId,
     told: Option<Standing>,
+    said: Option<Word>,
 }
 
 impl Reports {
@@ -53,6 +58,7 @@ impl Reports {
         Self {
             clock,
             members: Arc::default(),
+            words: Arc::default(),
         }
     }
 
@@ -80,12 +86,23 @@ impl Reports {
             cluster,
             session,
             told: None,
+            said: None,
         }
     }
 
     /// What a member said last.
     pub fn of(&self, cluster: &ClusterId) -> Option<Report> {
         self.lock().get(cluster).cloned()
+    }
+
+    /// What all members said last of what stands in their clusters. It outlives their sessions: a cluster keeps what it
+    /// holds.
+    pub fn words(&self) -> Arc<Words> {
+        self.lock_words().clone()
+    }
+
+    fn lock_words(&self) -> MutexGuard<'_, Arc<Words>> {
+        self.words.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Now, by the clock of the reports.
@@ -121,6 +138,22 @@ impl Reporting {
         }
         self.told = standing;
         self.change(|report| report.standing = standing);
+    }
+
+    /// The session heard this of what stands.
+    pub(super) fn says(&mut self, word: Option<Word>) {
+        if word.is_none() || self.said == word {
+            return;
+        }
+        self.said.clone_from(&word);
+        let members = self.reports.lock();
+        let current = members.get(&self.cluster).map(|report| report.session);
+        if let (Some(word), true) = (word, current == Some(self.session)) {
+            let mut words = self.reports.lock_words();
+            let words = Arc::make_mut(&mut words);
+            words.version += 1;
+            words.members.insert(self.cluster.clone(), word);
+        }
     }
 
     /// A session that took over has a report of its own.

@@ -2,6 +2,7 @@
 //! Pure values only; it never does IO, reads a clock, or knows protobuf, Kubernetes or serde.
 
 pub mod advice;
+pub mod arrival;
 pub mod bytes;
 pub mod changed_by;
 pub mod columns;
@@ -25,6 +26,7 @@ pub mod token;
 pub mod validate;
 pub mod visible;
 
+pub use arrival::{Arrival, Lack};
 pub use changed_by::ChangedBy;
 pub use digest::{ContentDigest, ContentHasher, FactsDigest, facts_digest};
 pub use endpoint::{Endpoint, EndpointPort, EndpointSlice, ImportedSlice, ImportedSliceKey, SliceKey};

@@ -11,6 +11,8 @@ use super::{
     policy::LossAction,
 };
 
+pub use super::arrival::ArrivedServices;
+
 /// The protocol version that this build speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
 /// The feature bit of both sides: heartbeats of the agent say what stands in its cluster ([`Applied`]).
@@ -22,6 +24,12 @@ pub const FEATURE_REPORT_AGAIN: u64 = 2;
 pub const FEATURE_DIFFERENCES: u64 = 4;
 /// The feature bit of both sides: the hub certifies keys of the session's member ([`AgentMessage::RenewalRequested`]).
 pub const FEATURE_RENEWAL: u64 = 8;
+/// The feature bit of the agent: it takes in which clusters its exports arrived ([`HubMessage::ExportsArrived`]).
+pub const FEATURE_ARRIVALS: u64 = 16;
+/// Most parked services that a heartbeat names.
+pub const PARKED_NAMED_MAX: usize = 64;
+/// Most services in one message about where exports arrived.
+pub const ARRIVED_SERVICES_MAX: usize = 256;
 /// Largest certificate signing request, in bytes. One for a P-256 key has 300.
 pub const SIGNING_REQUEST_BYTES_MAX: usize = 4 * 1024;
 /// Most certificates of one answer to a request, and most authorities.
@@ -156,6 +164,8 @@ pub enum HubMessage {
     ReportAgain,
     /// What came of the request for a certificate.
     RenewalAnswered(Result<Box<Renewed>, Box<str>>),
+    /// In which clusters exports of the member arrived; at most [`ARRIVED_SERVICES_MAX`] services.
+    ExportsArrived(Vec<ArrivedServices>),
 }
 
 /// What a hub gives who asks for a certificate.
@@ -197,7 +207,7 @@ pub struct Hello {
 }
 
 /// What stands in a member's cluster of what it was told. It is never recorded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
     /// Everything up to here that was sent to it stands, but for what is parked.
     pub cursor: Option<Cursor>,
@@ -205,6 +215,8 @@ pub struct Applied {
     pub parked: u32,
     /// How long the first of them has been parked, in milliseconds; 0 when none is.
     pub oldest_parked_age_millis: u64,
+    /// The first of them by name, at most [`PARKED_NAMED_MAX`].
+    pub parked_services: BTreeSet<ServiceKey>,
 }
 
 /// The namespaces a member wants to hear about.

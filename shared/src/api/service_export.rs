@@ -1,5 +1,5 @@
 //! ServiceExport (KEP-1645): asks that the Service of the same name be offered to the clusterset.
-//! Field for field upstream's; it never judges an export.
+//! Field for field upstream's, with columns of ours; it never judges an export.
 
 use std::collections::BTreeMap;
 
@@ -26,6 +26,10 @@ use super::conditions::{Condition, conditions_schema, lenient_conditions};
     derive = "PartialEq",
     attr = "cfg_attr(all(), serde(default))", // spec is optional upstream; the derive refuses a plain serde here
     doc = "Offers the Service of the same name and namespace to every cluster of the clusterset.",
+    printcolumn = r#"{"name":"Valid","type":"string","description":"Whether it can be exported","jsonPath":".status.conditions[?(@.type==\"Valid\")].status"}"#,
+    printcolumn = r#"{"name":"Ready","type":"string","description":"Whether the clusterset has it","jsonPath":".status.conditions[?(@.type==\"Ready\")].status"}"#,
+    printcolumn = r#"{"name":"Conflict","type":"string","description":"Whether exports of the Service disagree","jsonPath":".status.conditions[?(@.type==\"Conflict\")].status"}"#,
+    printcolumn = r#"{"name":"Clusters","type":"string","description":"In how many clusters it arrived, and where it did not","jsonPath":".status.conditions[?(@.type==\"tributary.dev/Arrived\")].message"}"#,
     printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
 )]
 #[serde(rename_all = "camelCase", default)]

@@ -3,11 +3,13 @@
 //!
 //! * [`fact`]: facts, strictly as members report them and leniently as the log replays them.
 //! * [`event`]: log entries as they are stored and as people read them.
+//! * [`arrival`]: in which clusters exports arrived.
 //! * [`desired`]: derived objects, encoded once for all members, and the differences between two versions of one.
 //! * [`policy`]: the policy of a clusterset, from the document that says it.
 //! * [`sync`]: the messages of a session.
 //! * [`view`]: model values as the inspection services show them.
 
+pub mod arrival;
 pub mod desired;
 pub mod event;
 pub mod fact;

@@ -8,7 +8,7 @@ use model::{
     ChangedBy, EncodedFact, UnixMillis,
     sync::{
         AgentMessage, HUBS_MAX, HubMessage, ITEMS_WANTED_MAX, Observation, ObservedItem,
-        PARKED_AGE_MAX_MILLIS, SIGNING_REQUEST_BYTES_MAX,
+        PARKED_AGE_MAX_MILLIS, PARKED_NAMED_MAX, SIGNING_REQUEST_BYTES_MAX,
     },
 };
 
@@ -24,11 +24,20 @@ fn what_is_said_to_be_applied_is_bounded() {
         cursor: None,
         parked,
         oldest_parked_age_millis,
+        parked_services: Vec::new(),
     };
     assert!(heartbeat(parked(u32::MAX, PARKED_AGE_MAX_MILLIS)).is_ok());
     let field = "applied.oldestParkedAgeMillis";
     broken(heartbeat(parked(0, 1)), &format!("{field}: is 1 though nothing"));
     broken(heartbeat(parked(1, PARKED_AGE_MAX_MILLIS + 1)), field);
+    let named = vec![v1::ServiceKey::default(); PARKED_NAMED_MAX + 1];
+    broken(
+        heartbeat(v1::Applied {
+            parked_services: named,
+            ..parked(65, 0)
+        }),
+        "applied.parkedServices",
+    );
     let cursor = Some(v1::Cursor::default());
     broken(
         heartbeat(v1::Applied {

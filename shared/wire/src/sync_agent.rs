@@ -10,7 +10,7 @@ use super::{
     common::{
         Taken, at_most, cluster_from_proto, cursor_from_proto, cursor_to_proto, each, epoch_from_proto,
         epoch_to_proto, fixed_bytes, group_from_proto, group_to_proto, names_to_proto, namespaces_from_proto,
-        required,
+        required, service_key_from_proto, service_key_to_proto,
     },
     fact::decode_member_fact,
     item_key,
@@ -20,8 +20,8 @@ use model::{
     fact::IDENTITY_STRING_BYTES_MAX,
     sync::{
         AgentMessage, AgentMessageKind, Applied, DesiredKey, Hello, INTEREST_NAMESPACES_MAX,
-        ITEMS_WANTED_MAX, Interest, Namespaces, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS, Pong,
-        RefusalReason, Refused, SIGNING_REQUEST_BYTES_MAX, SOURCES_HELD_MAX,
+        ITEMS_WANTED_MAX, Interest, Namespaces, Observation, ObservedItem, PARKED_AGE_MAX_MILLIS,
+        PARKED_NAMED_MAX, Pong, RefusalReason, Refused, SIGNING_REQUEST_BYTES_MAX, SOURCES_HELD_MAX,
     },
     validate::{self, InvalidValue},
 };
@@ -183,6 +183,7 @@ fn applied_to_proto(applied: Applied) -> v1::Applied {
         cursor: applied.cursor.map(cursor_to_proto),
         parked: applied.parked,
         oldest_parked_age_millis: applied.oldest_parked_age_millis,
+        parked_services: applied.parked_services.iter().map(service_key_to_proto).collect(),
     }
 }
 
@@ -197,10 +198,16 @@ fn applied_from_proto(applied: v1::Applied) -> Taken<Applied> {
         let problem = format!("is {age}; at most {PARKED_AGE_MAX_MILLIS} are taken");
         return Err(InvalidValue::new(field, problem));
     }
+    let field = "applied.parkedServices";
+    at_most(field, &applied.parked_services, PARKED_NAMED_MAX)?;
+    let parked_services = each(field, applied.parked_services, |key| {
+        service_key_from_proto("service", Some(key))
+    })?;
     Ok(Applied {
         cursor: applied.cursor.map(cursor_from_proto).transpose()?,
         parked,
         oldest_parked_age_millis: age,
+        parked_services: parked_services.into_iter().collect(),
     })
 }
 

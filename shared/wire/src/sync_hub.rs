@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use proto::v1::{self, hub_message::Message};
 
+use super::arrival;
 use super::common::{
     Taken, at_most, cluster_from_proto, cursor_from_proto, cursor_to_proto, each, epoch_from_proto,
     epoch_to_proto, names_to_proto, namespaces_from_proto, required, unknown_value,
@@ -65,6 +66,7 @@ pub(super) fn to_proto(message: HubMessage) -> v1::HubMessage {
         HubMessage::Ping(nonce) => Message::Ping(v1::Ping { nonce }),
         HubMessage::ReportAgain => Message::ReportAgain(v1::ReportAgain {}),
         HubMessage::RenewalAnswered(answer) => Message::RenewalAnswered(answer_to_proto(answer)),
+        HubMessage::ExportsArrived(groups) => Message::ExportsArrived(arrival::to_proto(&groups)),
     };
     v1::HubMessage {
         message: Some(message),
@@ -113,6 +115,7 @@ pub(super) fn from_proto(message: v1::HubMessage) -> Taken<HubMessage> {
         Message::Ping(ping) => HubMessage::Ping(ping.nonce),
         Message::ReportAgain(v1::ReportAgain {}) => HubMessage::ReportAgain,
         Message::RenewalAnswered(answer) => HubMessage::RenewalAnswered(answer_from_proto(answer)?),
+        Message::ExportsArrived(arrived) => HubMessage::ExportsArrived(arrival::from_proto(arrived)?),
     })
 }
 

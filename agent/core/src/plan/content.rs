@@ -173,6 +173,8 @@ pub enum ConditionType {
     Ready,
     /// ServiceExport: the exports disagree.
     Conflict,
+    /// ServiceExport: every cluster of the clusterset holds its import.
+    Arrived,
 }
 
 impl ConditionType {
@@ -182,6 +184,7 @@ impl ConditionType {
             Self::Valid => "Valid",
             Self::Ready => "Ready",
             Self::Conflict => "Conflict",
+            Self::Arrived => "tributary.dev/Arrived",
         }
     }
 }

@@ -8,13 +8,17 @@ use std::{
 };
 
 use model::{
-    ClusterId, Cursor, Epoch, ExportStatus, ImportedSlice, ImportedSliceKey, Revision, ServiceImport,
-    ServiceKey,
-    sync::{DesiredChange, DesiredItem, DesiredKey, Interest, ItemDifference, Source, Told, UpTo, Welcome},
+    Arrival, ClusterId, Cursor, Epoch, ExportStatus, ImportedSlice, ImportedSliceKey, Revision,
+    ServiceImport, ServiceKey,
+    sync::{
+        ArrivedServices, DesiredChange, DesiredItem, DesiredKey, Interest, ItemDifference, Source, Told,
+        UpTo, Welcome,
+    },
 };
 use wire::Restored;
 
 use super::{
+    arrivals::Arrivals,
     differences::{Differences, News},
     expired::Expired,
     interest::{Covered, InterestState},
@@ -68,6 +72,7 @@ pub struct Desired {
     sources: Sources,
     differences: Differences,
     cursor: Option<Cursor>,
+    arrivals: Arrivals,
     rules: ImportRules,
     turned_away: TurnedAway,
     /// There were more imports than are held: what was not named is not known to be gone.
@@ -146,6 +151,8 @@ impl Desired {
             return Touched::none();
         };
         self.held = staged.held;
+        self.arrivals
+            .keep(|service| self.held.statuses.contains_key(service));
         self.removed.clear();
         self.covered = self.interest.covered_by(up_to.interest_generation);
         self.covered.namespaces.extend(staged.covered);
@@ -297,8 +304,7 @@ impl Desired {
         match change {
             DesiredChange::Slice(slice) => self.sources.heard_of(&slice.key.source_cluster),
             DesiredChange::Import(import) => {
-                let clusters = import.clusters.keys();
-                clusters.for_each(|cluster| self.sources.heard_of(cluster));
+                (import.clusters.keys()).for_each(|cluster| self.sources.heard_of(cluster));
             }
             DesiredChange::ExportStatus(_) | DesiredChange::Removed(_) => {}
         }
@@ -314,7 +320,9 @@ impl Desired {
         self.held.take(item);
         if !removal {
             self.removed.remove(&key);
-        } else if !is_of_an_export(&key) {
+        } else if let DesiredKey::ExportStatus(service) = &key {
+            self.arrivals.forget(service);
+        } else {
             if self.removed.len() >= REMOVALS_MAX {
                 self.removed.clear();
             }
@@ -328,9 +336,8 @@ impl Desired {
         generation: u64,
         namespaces: impl IntoIterator<Item = Box<str>>,
     ) -> Touched {
-        let admitted = namespaces
-            .into_iter()
-            .filter(|namespace| self.interest.admits(namespace, generation));
+        let all = namespaces.into_iter();
+        let admitted = all.filter(|namespace| self.interest.admits(namespace, generation));
         let admitted: BTreeSet<Box<str>> = admitted.collect();
         if let Some(staged) = &mut self.staged {
             staged.covered.extend(admitted); // everything is planned once the snapshot is complete
@@ -342,12 +349,20 @@ impl Desired {
 
     /// Some sources changed; the first time in a session these are all of them.
     pub fn sources_changed(&mut self, sources: &[Source]) -> Touched {
-        let settling = self.sources.changed(sources);
-        if settling.is_empty() {
-            Touched::none()
-        } else {
-            Touched::Sources(settling)
+        match self.sources.changed(sources) {
+            settling if settling.is_empty() => Touched::none(),
+            settling => Touched::Sources(settling),
         }
+    }
+
+    /// In which clusters exports of this cluster arrived.
+    pub fn exports_arrived(&mut self, groups: Vec<ArrivedServices>) -> Touched {
+        Touched::Exports(self.arrivals.hear(groups))
+    }
+
+    /// In which clusters an export of this cluster arrived, if a hub has said so.
+    pub fn arrival(&self, service: &ServiceKey) -> Option<&Arrival> {
+        self.arrivals.of(service)
     }
 
     /// Everything up to the cursor has been received, if what is held is of its epoch and nothing waits to be told whole.
@@ -462,20 +477,15 @@ impl Desired {
     pub fn exporters(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
         let imports = self.held.imports.iter();
         imports.flat_map(|(service, import)| {
-            import
-                .value
-                .clusters
-                .keys()
-                .map(move |cluster| (service, cluster))
+            let clusters = import.value.clusters.keys();
+            clusters.map(move |cluster| (service, cluster))
         })
     }
 
     /// Every service with the clusters that it has slices of.
     pub fn slice_sources(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
-        self.held
-            .slices
-            .keys()
-            .map(|key| (&key.service, &key.source_cluster))
+        let keys = self.held.slices.keys();
+        keys.map(|key| (&key.service, &key.source_cluster))
     }
 
     /// The hub's word on this cluster's own export of a service.
@@ -498,12 +508,8 @@ impl Desired {
         let slices = self.held.slices.keys().map(|key| &key.service);
         let statuses = self.held.statuses.keys();
         let removed = self.removed.iter().map(service_of);
-        imports
-            .chain(slices)
-            .chain(statuses)
-            .chain(removed)
-            .cloned()
-            .collect()
+        let all = imports.chain(slices).chain(statuses).chain(removed);
+        all.cloned().collect()
     }
 
     /// The cluster holds nothing any more that a removal of this service names: the removals have done their work.

@@ -27,6 +27,10 @@ const MEMBERSHIP_ENDED: &str =
 const REASON_SLICE_NOT_EXPORTED: &str = "SliceNotExported";
 /// Reason of the Event about labels and annotations that stay behind. Ours.
 const REASON_METADATA_NOT_EXPORTED: &str = "MetadataNotExported";
+/// Reason of Arrived when every cluster holds the import. Ours.
+const REASON_EVERYWHERE: &str = "InAllClusters";
+/// Reason of Arrived when some cluster does not. Ours.
+const REASON_NOT_EVERYWHERE: &str = "NotInAllClusters";
 /// Joins the sentences of the condition Valid.
 const SENTENCE_SEPARATOR: &str = ". ";
 
@@ -112,7 +116,10 @@ fn valid(
         Some(export.generation),
     )];
     match judged {
-        Some(status) => conditions.extend(judged_conditions(status)),
+        Some(status) => {
+            conditions.extend(judged_conditions(status));
+            conditions.extend(arrived(desired, export, service, status.generation));
+        }
         None => conditions.extend(unjudged_conditions(desired, view, export, config, service)),
     }
     conditions
@@ -202,6 +209,32 @@ fn judged_conditions(status: &ExportStatus) -> [Condition; 2] {
         ),
     };
     [ready, conflict]
+}
+
+/// Where it arrived. What was said before stays until a hub says something: after a start of agent or hub nothing is written
+/// that did not change.
+fn arrived(
+    desired: &Desired,
+    export: &FoundExport,
+    service: &ServiceKey,
+    generation: i64,
+) -> Option<Condition> {
+    let Some(arrival) = desired.arrival(service) else {
+        let mut found = export.conditions.iter();
+        return found.find(|found| found.kind == ConditionType::Arrived).cloned();
+    };
+    let (status, reason) = if arrival.is_everywhere() {
+        (ConditionStatus::True, REASON_EVERYWHERE)
+    } else {
+        (ConditionStatus::False, REASON_NOT_EVERYWHERE)
+    };
+    Some(condition(
+        ConditionType::Arrived,
+        status,
+        reason,
+        &arrival.words(),
+        Some(generation),
+    ))
 }
 
 /// The hub has not spoken about this export. What it said before stays until it certainly does not know it.

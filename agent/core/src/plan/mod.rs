@@ -7,6 +7,7 @@
 //! a hub or a leader or none.
 
 pub mod action;
+mod arrivals;
 pub mod content;
 mod derived;
 pub mod desired;

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use model::{
     Cursor, Epoch, ServiceKey,
-    sync::{Applied, PARKED_AGE_MAX_MILLIS},
+    sync::{Applied, PARKED_AGE_MAX_MILLIS, PARKED_NAMED_MAX},
 };
 
 /// Most positions that wait to be reached; what is told beyond takes the place of the newest.
@@ -27,7 +27,7 @@ pub enum End {
 }
 
 /// What the hub is told, and whether it is news.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reach {
     /// What stands.
     pub applied: Applied,
@@ -207,6 +207,7 @@ impl Progress {
             cursor: self.reached.filter(|cursor| Some(cursor.epoch) == epoch),
             parked: u32::try_from(self.parked.len()).unwrap_or(u32::MAX),
             oldest_parked_age_millis: self.parked_since.least().map_or(0, age),
+            parked_services: self.parked.keys().take(PARKED_NAMED_MAX).cloned().collect(),
         };
         Reach {
             applied,

@@ -12,6 +12,8 @@ use super::sources::Settling;
 pub enum Touched {
     /// These.
     Services(BTreeSet<ServiceKey>),
+    /// The conditions of these exports, and nothing that a position waits for.
+    Exports(BTreeSet<ServiceKey>),
     /// All in these namespaces.
     Namespaces(BTreeSet<Box<str>>),
     /// Those of which something comes from these clusters.

@@ -131,8 +131,8 @@ impl SessionByHand {
     }
 
     fn say(&mut self, now: u64) -> Vec<AgentMessage> {
-        let reach = self.reach;
-        std::iter::from_fn(|| self.session.poll(&mut self.outbox, (reach, true), now)).collect()
+        let reach = &self.reach;
+        std::iter::from_fn(|| self.session.poll(&mut self.outbox, (reach.clone(), true), now)).collect()
     }
 }
 
@@ -353,7 +353,8 @@ fn applied(revision: u64) -> Applied {
 fn what_stands_is_told_to_a_hub_that_asks_for_it_and_to_no_other() {
     let (mut old, mut new) = (SessionByHand::open(), asked());
     for hand in [&mut old, &mut new] {
-        let features = FEATURE_APPLIED | FEATURE_REPORT_AGAIN | FEATURE_RENEWAL | FEATURE_DIFFERENCES;
+        let features =
+            FEATURE_APPLIED | FEATURE_ARRIVALS | FEATURE_REPORT_AGAIN | FEATURE_RENEWAL | FEATURE_DIFFERENCES;
         assert_eq!(hand.hello.features, features);
         hand.reach = Reach {
             applied: applied(3),

@@ -7,6 +7,7 @@ use super::story::{
     Story,
     expect::{complete, from_clusters},
     objects::plain,
+    seen::condition,
 };
 
 /// A loss is noticed within ten seconds, and nothing is withdrawn before.
@@ -38,6 +39,32 @@ pub(super) async fn endpoints_of_who_stays_lost_go_and_come(story: &mut Story) -
     story.clusterset.start_agent("west").await?;
     slices_in_north(story, 2).await?;
     story.all_is_right().await
+}
+
+/// The exporter reads in its own cluster where its service arrived: west is away when `cart` is exported.
+pub(super) async fn an_export_says_where_it_did_not_arrive(story: &mut Story) -> anyhow::Result<()> {
+    story.start().await?;
+    story.export("east", "till", &plain()).await?;
+    says(story, "till", "in 3 of 3 clusters").await?;
+    story.clusterset.kill_agent("west").await?;
+    story.export("east", "cart", &plain()).await?;
+    says(story, "cart", "in 2 of 3 clusters; not yet in west").await?;
+    says(story, "till", "in 3 of 3 clusters").await?;
+    story.clusterset.start_agent("west").await?;
+    says(story, "cart", "in 3 of 3 clusters").await?;
+    story.all_is_right().await
+}
+
+/// East's export says this of where it arrived.
+async fn says(story: &Story, name: &str, wanted: &str) -> anyhow::Result<()> {
+    story
+        .until("east", |seen| {
+            let arrived = condition(seen.export(name)?, "tributary.dev/Arrived")?;
+            let message = &arrived["message"];
+            ensure!(message == wanted, "{name} says {message} instead of {wanted}");
+            Ok(())
+        })
+        .await
 }
 
 /// So many slices of `cart` are imported into north, which exports nothing.

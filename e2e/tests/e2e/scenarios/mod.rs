@@ -72,6 +72,7 @@ pub(crate) fn trials() -> Vec<Trial> {
         refused::a_namespace_that_begins_like_kubernetes_own_is_exported
     );
     story!(trials, lost::endpoints_of_who_stays_lost_go_and_come);
+    story!(trials, lost::an_export_says_where_it_did_not_arrive);
     story!(
         trials,
         leaving::endpoints_go_first_exports_later_and_a_word_takes_it_back

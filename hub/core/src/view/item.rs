@@ -58,6 +58,11 @@ impl Item {
         Self(Box::new(Parts { content, form }))
     }
 
+    /// The object.
+    pub fn content(&self) -> &DesiredItem {
+        &self.0.content
+    }
+
     /// It takes the place of `old`. What members were sent of that it may be told as a difference from, unless one of both
     /// is a removal.
     pub fn replaces(&mut self, old: Self) {

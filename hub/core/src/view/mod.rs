@@ -319,6 +319,11 @@ impl View {
         )
     }
 
+    /// All sources, by cluster.
+    pub fn sources(&self) -> impl Iterator<Item = &Source> {
+        self.sources.values().map(|entry| &entry.source)
+    }
+
     /// A number that grows whenever a source changes.
     pub fn sources_version(&self) -> u64 {
         self.sources_version

@@ -8,7 +8,10 @@ use shared::{
     wire::encode_fact,
 };
 
-use super::*;
+use super::{
+    told_sources::{SOURCES_GATHER_MILLIS, SOURCES_OF_A_MESSAGE},
+    *,
+};
 
 mod applied;
 mod differences;

@@ -1,8 +1,10 @@
 //! Generators of the messages of a session, in both directions.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use proptest::{
-    collection::{btree_set, vec},
+    collection::{btree_map, btree_set, vec},
     option,
     prelude::*,
     sample::select,
@@ -13,16 +15,16 @@ use super::{
     desired::{desired_item, desired_key},
     epoch,
     fact::{changed_by, listing_group, member_fact},
-    identity, namespaces,
+    identity, namespaces, service_key,
 };
 use crate::{encode_desired, encode_fact};
 use model::{
-    FactsDigest, Revision, SessionId,
+    Arrival, FactsDigest, Lack, Revision, SessionId,
     policy::LossAction,
     sync::{
-        AgentMessage, Applied, Hello, HubAddress, HubMessage, Interest, Namespaces, Observation,
-        ObservedItem, PARKED_AGE_MAX_MILLIS, Pong, RefusalReason, Refused, Renewed, Source, SourceState,
-        UpTo, Welcome,
+        AgentMessage, Applied, ArrivedServices, Hello, HubAddress, HubMessage, Interest, Namespaces,
+        Observation, ObservedItem, PARKED_AGE_MAX_MILLIS, Pong, RefusalReason, Refused, Renewed, Source,
+        SourceState, UpTo, Welcome,
     },
 };
 
@@ -75,10 +77,34 @@ pub fn observation() -> impl Strategy<Value = Observation> {
 /// What stands in a member's cluster.
 pub fn applied() -> impl Strategy<Value = Applied> {
     let parked = prop_oneof![Just((0, 0)), (1..=u32::MAX, 0..=PARKED_AGE_MAX_MILLIS)];
-    (option::of(cursor()), parked).prop_map(|(cursor, (parked, oldest_parked_age_millis))| Applied {
-        cursor,
-        parked,
-        oldest_parked_age_millis,
+    let named = btree_set(service_key(), 0..4);
+    (option::of(cursor()), parked, named).prop_map(
+        |(cursor, (parked, oldest_parked_age_millis), parked_services)| Applied {
+            cursor,
+            parked,
+            oldest_parked_age_millis,
+            parked_services,
+        },
+    )
+}
+
+/// Services and where they arrived.
+fn arrived() -> impl Strategy<Value = ArrivedServices> {
+    let lack = select(vec![
+        Lack::NoNamespace,
+        Lack::Withheld,
+        Lack::NotWritten,
+        Lack::Waits,
+        Lack::NotKnown,
+    ]);
+    let clusters = btree_set(cluster_id(), 0..4);
+    let lacking = btree_map(cluster_id(), lack, 0..4);
+    (btree_set(service_key(), 1..4), clusters, lacking).prop_map(|(services, clusters, mut lacking)| {
+        lacking.retain(|cluster, _| !clusters.contains(cluster));
+        ArrivedServices {
+            services,
+            arrival: Arc::new(Arrival { clusters, lacking }),
+        }
     })
 }
 
@@ -227,5 +253,6 @@ pub fn hub_message() -> impl Strategy<Value = HubMessage> {
         up_to().prop_map(HubMessage::UpTo),
         option::of(up_to()).prop_map(HubMessage::Heartbeat),
         any::<u64>().prop_map(HubMessage::Ping),
+        vec(arrived(), 1..4).prop_map(HubMessage::ExportsArrived),
     ]
 }

@@ -1,6 +1,6 @@
 //! Conditions of this cluster's own exports.
 
-use model::{Conflict, ConflictReason, Denial, DenialReason};
+use model::{Arrival, Conflict, ConflictReason, Denial, DenialReason, Lack, sync::ArrivedServices};
 
 use super::*;
 use crate::plan::{
@@ -98,6 +98,61 @@ fn after_the_end_of_the_membership_an_export_is_not_ready() {
     assert!(model.done.is_empty(), "{:?}", words(&model.done));
     model.settle(&judged(status("export-1", 1)));
     assert_eq!(&*found(&model, ConditionType::Ready).unwrap().reason, "Exported");
+}
+
+fn arrived(clusters: &[&str], lacking: &[(&str, Lack)]) -> Vec<ArrivedServices> {
+    let id = |name: &str| ClusterId::new(name).unwrap();
+    let arrival = Arrival {
+        clusters: clusters.iter().map(|name| id(name)).collect(),
+        lacking: lacking.iter().map(|(name, lack)| (id(name), *lack)).collect(),
+    };
+    vec![ArrivedServices {
+        services: [key()].into(),
+        arrival: Arc::new(arrival),
+    }]
+}
+
+#[test]
+fn an_export_says_in_how_many_clusters_it_arrived_and_a_restart_writes_nothing() {
+    let said = |model: &Model| found(model, ConditionType::Arrived).map(|one| (one.status, one.message));
+    let mut model = exporting();
+    let mut desired = judged(status("export-1", 1));
+    model.settle(&desired);
+    assert_eq!(said(&model), None, "no hub has said anything");
+    let touched = desired.exports_arrived(arrived(&["a", "b"], &[("c", Lack::NoNamespace)]));
+    assert_eq!(touched, Touched::Exports([key()].into()));
+    model.settle(&desired);
+    let partly = Some((
+        ConditionStatus::False,
+        "in 2 of 3 clusters; no such namespace in c".into(),
+    ));
+    assert_eq!(said(&model), partly);
+    model.done.clear();
+    // the agent restarted
+    model.settle(&judged(status("export-1", 1)));
+    // the hub restarted, and has not heard of two clusters
+    let unknown = [("b", Lack::NotKnown), ("c", Lack::NotKnown)];
+    assert_eq!(
+        desired.exports_arrived(arrived(&["a"], &unknown)),
+        Touched::Exports([].into())
+    );
+    model.settle(&desired);
+    assert!(model.done.is_empty(), "{:?}", words(&model.done));
+    desired.exports_arrived(arrived(&["a", "b", "c"], &[]));
+    model.settle(&desired);
+    assert_eq!(words(&model.done), ["export status"], "no event");
+    assert_eq!(
+        said(&model),
+        Some((ConditionStatus::True, "in 3 of 3 clusters".into()))
+    );
+    // the hub does not take it any more
+    let mut denied = status("export-1", 1);
+    denied.denial = Some(Denial {
+        reason: DenialReason::Policy,
+        message: "no".into(),
+    });
+    model.settle(&judged(denied));
+    assert_eq!(said(&model), None);
 }
 
 #[test]

@@ -1,0 +1,102 @@
+//! Owns: what the session adds to the knowledge of where exports arrived, and what of it its member is told.
+//! Never: decides anything by it.
+
+use std::sync::Arc;
+
+use shared::model::{
+    ClusterId,
+    sync::{FEATURE_ARRIVALS, HubMessage, Namespaces},
+};
+
+use super::{Phase, Session};
+use crate::{
+    arrival::{Arrivals, Word, Words},
+    view::View,
+};
+
+/// A namespace that came counts so long after it, in milliseconds: what is in it is sent and applied at positions that the
+/// member has said to have applied before.
+const NAMESPACES_SETTLE_MILLIS: u64 = 5_000;
+
+/// What one session knows of it.
+#[derive(Debug, Default)]
+pub(super) struct Arriving {
+    /// Absent: the agent does not take it.
+    arrivals: Option<Box<Arrivals>>,
+    namespaces: Option<(u64, Arc<Namespaces>)>,
+    /// The generation of another interest, and since when it is stated.
+    changing: Option<(u64, u64)>,
+}
+
+impl Arriving {
+    pub(super) fn of(features: u64, member: &ClusterId) -> Self {
+        let takes = features & FEATURE_ARRIVALS != 0;
+        Self {
+            arrivals: takes.then(|| Box::new(Arrivals::new(member.clone()))),
+            ..Self::default()
+        }
+    }
+
+    pub(super) fn take(&mut self) -> Option<HubMessage> {
+        self.arrivals.as_mut()?.take()
+    }
+
+    fn namespaces(&mut self, generation: u64, namespaces: &Namespaces, now: u64) -> Arc<Namespaces> {
+        if let Some((known, settled)) = &self.namespaces {
+            if *known == generation {
+                return settled.clone();
+            }
+            let since = match self.changing {
+                Some((changing, since)) if changing == generation => since,
+                _ => now,
+            };
+            self.changing = Some((generation, since));
+            if now < since + NAMESPACES_SETTLE_MILLIS {
+                return settled.clone();
+            }
+        }
+        let settled = Arc::new(namespaces.clone());
+        self.namespaces = Some((generation, settled.clone()));
+        settled
+    }
+}
+
+impl Session {
+    /// What the member said last of its cluster, once it has said something.
+    pub fn word(&mut self, now: u64) -> Option<Word> {
+        let Phase::Open {
+            epoch,
+            push,
+            following: Some(following),
+            ..
+        } = &self.phase
+        else {
+            return None;
+        };
+        let standing = following.standing();
+        let revision = standing.revision?;
+        let parked = following.parked().clone();
+        let named = u32::try_from(parked.len()).unwrap_or(u32::MAX);
+        let (generation, namespaces) = (push.interest_generation(), push.namespaces());
+        Some(Word {
+            epoch: *epoch,
+            revision,
+            namespaces: self.arriving.namespaces(generation, namespaces, now),
+            parks_more: standing.parked > named,
+            parked,
+        })
+    }
+
+    /// Whether it is time to compare what members said with this member's exports.
+    pub fn looks_at_arrivals(&self, now: u64) -> bool {
+        let arrivals = self.arriving.arrivals.as_ref();
+        arrivals.is_some_and(|arrivals| arrivals.is_due(now))
+    }
+
+    /// Compares what members said with this member's exports.
+    pub fn look_at_arrivals(&mut self, view: &View, words: &Words, now: u64) {
+        if let Some(arrivals) = &mut self.arriving.arrivals {
+            arrivals.look(view, words, now);
+        }
+    }
+}
