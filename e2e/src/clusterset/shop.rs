@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{LocalClusterset, eventually::eventually, picture::picture};
 use crate::{
-    oracle::{Picture, wrong_in},
+    oracle::{self, Picture, wrong_in},
     suite::{LABEL_STORY, RUNNING, unique_name},
 };
 use anyhow::{Context, ensure};
@@ -141,6 +141,19 @@ impl Shop {
     pub async fn arrived(&self, clusterset: &LocalClusterset) -> anyhow::Result<()> {
         for cluster in clusterset.clusters.keys() {
             self.arrived_in(clusterset, cluster).await?;
+        }
+        Ok(())
+    }
+
+    /// Waits until every export says where it arrived: what is written after that has another reason.
+    pub async fn arrivals_are_said(&self, clusterset: &LocalClusterset) -> anyhow::Result<()> {
+        for (cluster, service) in &self.exports {
+            let exports = self.api::<ServiceExport>(&clusterset.cluster(cluster)?.client);
+            eventually(&format!("{cluster} says where {service} arrived"), async || {
+                let export = serde_json::to_value(exports.get(service).await?)?;
+                oracle::arrival_is_said(&export).map(Some)
+            })
+            .await?;
         }
         Ok(())
     }

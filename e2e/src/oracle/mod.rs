@@ -9,6 +9,7 @@
 //!
 //! It knows neither facts, revisions nor the hub, and shares no rule with the fold.
 
+mod arrival;
 mod carried;
 mod declared;
 #[cfg(test)]
@@ -25,6 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use shared::model::ServiceKey;
 
 pub use self::{
+    arrival::{ARRIVED, arrival_is_said},
     declared::declared,
     expected::Expected,
     part::{Part, Parts, Wrong},

@@ -4,7 +4,7 @@
 use anyhow::{Context, ensure};
 use kube::api::{DynamicObject, PostParams};
 use serde_json::{Value, json};
-use tributary_e2e::{clusterset::admin, deploy, sim::Crd};
+use tributary_e2e::{clusterset::admin, deploy, oracle, sim::Crd};
 
 use super::{
     definitions::{EXPORTS, IMPORTS, install_again, remove},
@@ -103,6 +103,9 @@ async fn under(story: &mut Story, release: &str, lacking: &[&str]) -> anyhow::Re
     };
     story.until(OLDER, held).await?;
     is_said(story).await?;
+    story
+        .until(OLDER, |seen| oracle::arrival_is_said(seen.export("till")?))
+        .await?;
     a_restart_writes_nothing(story, lacking).await?;
     for definition in installed {
         let now = story

@@ -33,6 +33,10 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["crate::fold"],
     },
     PureRoom {
+        path: "hub/core/src/arrival.rs",
+        may_name: &["fold", "crate::view"],
+    },
+    PureRoom {
         path: "hub/core/src/push.rs",
         may_name: &["bytes", "fold", "crate::view"],
     },
