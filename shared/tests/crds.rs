@@ -16,7 +16,7 @@ use tributary_shared::api::{
 };
 
 /// A difference from upstream that is meant: (CRD, how its path begins, why).
-const ALLOWED: [(&str, &str, &str); 8] = [
+const ALLOWED: [(&str, &str, &str); 10] = [
     (
         "serviceexports",
         "categories",
@@ -46,6 +46,16 @@ const ALLOWED: [(&str, &str, &str); 8] = [
         "serviceimports",
         "v1beta1.schema.status.endpointSliceObjects",
         "mcs-api has it since v0.5.1",
+    ),
+    (
+        "serviceexports",
+        "v1alpha1.additionalPrinterColumns",
+        "ours show the conditions and where the export arrived",
+    ),
+    (
+        "serviceexports",
+        "v1beta1.additionalPrinterColumns",
+        "ours show the conditions and where the export arrived",
     ),
     (
         "clusterproperties",

@@ -55,6 +55,7 @@ pub(super) fn blank() -> Lease {
     Lease {
         metadata: ObjectMeta {
             name: Some(names::AGENT_LEASE.into()),
+            labels: Some([(names::LABEL_MANAGED_BY.into(), names::AGENT_MANAGER.into())].into()),
             ..ObjectMeta::default()
         },
         spec: None,
@@ -92,5 +93,17 @@ pub(super) fn hold(
     match ended {
         Some(key) => drop(annotations.insert(names::ANNOTATION_ENDED_KEY.into(), key.to_string())),
         None => drop(annotations.remove(names::ANNOTATION_ENDED_KEY)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_lease_says_who_manages_it() {
+        let lease = blank();
+        let label = lease.labels().get(names::LABEL_MANAGED_BY);
+        assert_eq!(label.map(String::as_str), Some("tributary-agent"));
     }
 }

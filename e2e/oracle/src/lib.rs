@@ -12,6 +12,7 @@
 //!
 //! It knows neither facts, revisions nor the hub, and shares no rule with the fold.
 
+mod arrival;
 mod carried;
 mod declared;
 pub mod example;
@@ -30,6 +31,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::ServiceKey;
 
 pub use self::{
+    arrival::{ARRIVED, arrival_is_said},
     declared::declared,
     expected::Expected,
     part::{Part, Parts, Wrong},

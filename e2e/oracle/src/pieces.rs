@@ -11,6 +11,7 @@ use model::{
 use serde_json::Value;
 
 use super::{
+    arrival::ARRIVED,
     part::{Of, Part, Parts, Port},
     picture::{Picture, is_ours, owner, text},
 };
@@ -209,7 +210,7 @@ pub(super) fn export_shown(picture: &Picture, service: &ServiceKey) -> Parts {
     let conditions = export["status"]["conditions"].as_array().into_iter().flatten();
     let current = conditions.filter(|condition| condition["observedGeneration"] == *generation);
     // Where it arrived follows from what members acknowledged, not from what they hold.
-    let current = current.filter(|condition| condition["type"] != "tributary.dev/Arrived");
+    let current = current.filter(|condition| condition["type"] != ARRIVED);
     let said =
         current.map(|one| condition(&text(&one["type"]), &text(&one["status"]), &text(&one["reason"])));
     said.collect()

@@ -50,8 +50,14 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 async fn started(dir: &Path) -> anyhow::Result<LocalClusterset> {
     let clusterset = LocalClusterset::start(dir, &Backend::Simulated, &["east", "west"]).await?;
-    let east = clusterset.cluster("east")?.sim();
-    east.context("the clusters are simulated")?.apply_yaml(SHOP)?;
+    let simulated = |name| {
+        clusterset
+            .cluster(name)?
+            .sim()
+            .context("the clusters are simulated")
+    };
+    simulated("east")?.apply_yaml(SHOP)?;
+    simulated("west")?.apply_yaml("{apiVersion: v1, kind: Namespace, metadata: {name: shop}}")?;
     Ok(clusterset)
 }
 

@@ -19,7 +19,8 @@ use fold::DerivedKey;
 const LOOK_INTERVAL_MILLIS: u64 = 1_000;
 /// An export is told of again no sooner than this after the last time, in milliseconds: its member writes each word.
 pub const TOLD_INTERVAL_MILLIS: u64 = 10_000;
-/// Members that have not applied an export are waited for so long before that is told, in milliseconds.
+/// Members that have not applied an export, or lack its namespace, are waited for so long before that is told, in
+/// milliseconds.
 pub const WAITS_TOLD_AFTER_MILLIS: u64 = 5_000;
 /// Members that have not reported are waited for so long after a session began, in milliseconds: when a hub starts, all
 /// come back within seconds, and what their clusters hold did not change meanwhile.
@@ -34,6 +35,8 @@ pub struct Word {
     pub revision: Revision,
     /// Namespaces that it has.
     pub namespaces: Arc<Namespaces>,
+    /// Those of them that it has had for long enough to have applied what is in them.
+    pub settled: Arc<Namespaces>,
     /// Services that its agent could not write.
     pub parked: Arc<BTreeSet<ServiceKey>>,
     /// More services are parked than it named.
@@ -71,7 +74,7 @@ fn lack(word: Option<&Word>, service: &ServiceKey, since: Revision, epoch: Epoch
     if word.parked.contains(service) {
         return Some(Lack::NotWritten);
     }
-    if word.revision < since {
+    if word.revision < since || !word.settled.contains(&service.namespace) {
         return Some(Lack::Waits);
     }
     word.parks_more.then_some(Lack::NotKnown)
@@ -252,7 +255,7 @@ impl Arrivals {
         }
         let differs_since = *self.differing.entry(service.clone()).or_insert(now);
         let unknown = told.is_none() && arrival.has(Lack::NotKnown);
-        let waits = arrival.has(Lack::Waits);
+        let waits = arrival.has(Lack::Waits) || arrival.has(Lack::NoNamespace);
         let too_soon = told.is_some_and(|told| now < told.at + TOLD_INTERVAL_MILLIS);
         !(too_soon
             || unknown && now < self.began.unwrap_or(now) + UNKNOWN_TOLD_AFTER_MILLIS

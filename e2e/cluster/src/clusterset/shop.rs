@@ -156,6 +156,19 @@ impl Shop {
         Ok(())
     }
 
+    /// Waits until every export says where it arrived: what is written after that has another reason.
+    pub async fn arrivals_are_said(&self, clusterset: &LocalClusterset) -> anyhow::Result<()> {
+        for (cluster, service) in &self.exports {
+            let exports = self.api::<ServiceExport>(&clusterset.cluster(cluster)?.client);
+            eventually(&format!("{cluster} says where {service} arrived"), async || {
+                let export = serde_json::to_value(exports.get(service).await?)?;
+                oracle::arrival_is_said(&export).map(Some)
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
     /// Imports and exports that [`Shop::arrived`] compares: each name in each cluster, and each export.
     pub fn compared(&self, clusterset: &LocalClusterset) -> u64 {
         let names: BTreeSet<&String> = self.exports.iter().map(|(_, service)| service).collect();

@@ -126,6 +126,7 @@ pub(super) async fn a_second_agent_takes_over(backend: Backend) -> anyhow::Resul
     shop.export(&clusterset, "west", "cart", &["10.2.0.1"]).await?;
     shop.export(&clusterset, "east", "lamp", &["10.1.0.1"]).await?;
     shop.arrived(&clusterset).await?;
+    shop.arrivals_are_said(&clusterset).await?;
     let first = clusterset.take_running_agent("east")?;
     let second = standby(&clusterset, "second").await?;
     let (leads, stands_by) = (memory(&first)?, memory(&second)?);

@@ -59,7 +59,7 @@ pub(super) async fn an_export_says_where_it_did_not_arrive(story: &mut Story) ->
 async fn says(story: &Story, name: &str, wanted: &str) -> anyhow::Result<()> {
     story
         .until("east", |seen| {
-            let arrived = condition(seen.export(name)?, "tributary.dev/Arrived")?;
+            let arrived = condition(seen.export(name)?, oracle::ARRIVED)?;
             let message = &arrived["message"];
             ensure!(message == wanted, "{name} says {message} instead of {wanted}");
             Ok(())

@@ -104,6 +104,9 @@ async fn under(story: &mut Story, release: &str, lacking: &[&str]) -> anyhow::Re
     };
     story.until(OLDER, held).await?;
     is_said(story).await?;
+    story
+        .until(OLDER, |seen| oracle::arrival_is_said(seen.export("till")?))
+        .await?;
     a_restart_writes_nothing(story, lacking).await?;
     for definition in installed {
         let now = story

@@ -8,6 +8,7 @@ use super::story::{
     CLUSTERS, Kind, Story,
     expect::{complete, exported, from_clusters, gone, same},
     objects::plain,
+    seen::condition,
 };
 
 /// West takes `till`, and what passes between the steps of a story.
@@ -58,6 +59,14 @@ pub(super) async fn what_a_member_takes_goes_and_comes_with_the_rule(
     }
     all_but_cart_in_west(story).await?;
     same_statuses(story, &before).await?;
+    story
+        .until("east", |seen| {
+            let arrived = condition(seen.export("cart")?, oracle::ARRIVED)?;
+            let wanted = "in 2 of 3 clusters; withheld by policy from west";
+            ensure!(arrived["message"] == wanted, "cart says {arrived}");
+            Ok(())
+        })
+        .await?;
 
     story.clusterset.apply_policy(LOOSE).await?;
     all_is_there(story).await?;
@@ -94,12 +103,16 @@ async fn all_but_cart_in_west(story: &Story) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the exports of `cart` say of themselves.
+/// What the exports of `cart` say of themselves, but for the clusters that hold it.
 async fn statuses(story: &Story) -> anyhow::Result<Vec<Value>> {
     let mut statuses = Vec::new();
     for cluster in ["east", "west"] {
         let export = story.get(cluster, Kind::ServiceExport, "cart").await?;
-        statuses.push(export["status"].clone());
+        let mut status = export["status"].clone();
+        if let Some(conditions) = status["conditions"].as_array_mut() {
+            conditions.retain(|condition| condition["type"] != oracle::ARRIVED);
+        }
+        statuses.push(status);
     }
     Ok(statuses)
 }

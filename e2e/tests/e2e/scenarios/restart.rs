@@ -7,6 +7,7 @@ use super::story::{
     CLUSTERS, Kind, Story, act,
     expect::{complete, exported, gone, refused},
     objects::{self, address, export, export_with, headless, plain, service, slice, slice_ports, with},
+    seen::Seen,
 };
 
 /// Something of everything: conflicts, a headless service, refusals, several slices, ports without names.
@@ -76,6 +77,7 @@ pub(super) async fn writes_nothing(story: &mut Story) -> anyhow::Result<()> {
     a_full_clusterset(story).await?;
     all_is_there(story).await?;
     story.pass("east").await?;
+    story.everywhere(Seen::arrivals_are_said).await?;
     let before = story.listen().await?;
     story.clusterset.kill_agent("west").await?;
     story.clusterset.start_agent("west").await?;

@@ -33,6 +33,10 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["crate::fold"],
     },
     PureRoom {
+        path: "hub/core/src/arrival.rs",
+        may_name: &["fold", "crate::view"],
+    },
+    PureRoom {
         path: "hub/core/src/push.rs",
         may_name: &["bytes", "fold", "crate::view"],
     },
@@ -378,6 +382,11 @@ pub(super) const ROOMS: &[PureRoom] = &[
         path: "e2e/oracle/src/lib.rs",
         // It reads objects as API servers show them.
         may_name: &["crate", "serde_json", "thiserror"],
+    },
+    PureRoom {
+        path: "e2e/oracle/src/arrival.rs",
+        // It reads objects as API servers show them.
+        may_name: &["anyhow", "serde_json"],
     },
     PureRoom {
         path: "e2e/oracle/src/carried.rs",

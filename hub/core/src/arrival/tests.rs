@@ -69,6 +69,7 @@ fn word(revision: u64) -> Word {
         epoch: epoch(),
         revision: Revision(revision),
         namespaces: Arc::new(Namespaces::All),
+        settled: Arc::new(Namespaces::All),
         parked: Arc::default(),
         parks_more: false,
     }
@@ -121,9 +122,11 @@ fn a_member_that_lacks_it_is_named_with_the_reason() {
     let mut north = word(9);
     north.parked = Arc::new(BTreeSet::from([service("cart")]));
     let said = words(1, &[("east", word(9)), ("north", north), ("west", west)]);
-    let lacking = told(&mut Arrivals::new(id("east")), &view, &said, 0);
+    let mut arrivals = Arrivals::new(id("east"));
+    let at_once = told(&mut arrivals, &view, &said, 0);
+    assert!(at_once.is_empty(), "the namespace may still come");
     assert_eq!(
-        lacking,
+        told(&mut arrivals, &view, &said, WAITS_TOLD_AFTER_MILLIS),
         ["cart: in 1 of 3 clusters; no such namespace in west; not written by the agent of north"]
     );
 }
@@ -149,6 +152,18 @@ fn who_has_not_applied_it_is_waited_for_and_an_update_is_not_told_as_a_loss() {
     assert_eq!(everywhere, ["cart: in 3 of 3 clusters"]);
     assert!(told(&mut arrivals, &after, &all_at(3, 6), 60_000).is_empty());
     assert!(told(&mut arrivals, &after, &all_at(4, 7), 61_000).is_empty());
+}
+
+#[test]
+fn a_namespace_that_has_just_come_is_waited_for() {
+    let view = view(&[("cart", 3)]);
+    let mut west = word(9);
+    west.settled = Arc::new(Namespaces::Only(BTreeSet::from(["other".into()])));
+    let said = words(1, &[("east", word(9)), ("north", word(9)), ("west", west)]);
+    let mut arrivals = Arrivals::new(id("east"));
+    assert!(told(&mut arrivals, &view, &said, 0).is_empty());
+    let partly = told(&mut arrivals, &view, &said, WAITS_TOLD_AFTER_MILLIS);
+    assert_eq!(partly, ["cart: in 2 of 3 clusters; not yet in west"]);
 }
 
 #[test]

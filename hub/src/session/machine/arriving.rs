@@ -23,9 +23,18 @@ const NAMESPACES_SETTLE_MILLIS: u64 = 5_000;
 pub(super) struct Arriving {
     /// Absent: the agent does not take it.
     arrivals: Option<Box<Arrivals>>,
-    namespaces: Option<(u64, Arc<Namespaces>)>,
-    /// The generation of another interest, and since when it is stated.
-    changing: Option<(u64, u64)>,
+    stated: Option<Stated>,
+    /// Absent before the first statement.
+    settled: Option<Arc<Namespaces>>,
+}
+
+/// The namespaces that the member said to have last.
+#[derive(Debug)]
+struct Stated {
+    /// The generation of its interest.
+    generation: u64,
+    since: u64,
+    namespaces: Arc<Namespaces>,
 }
 
 impl Arriving {
@@ -41,23 +50,28 @@ impl Arriving {
         self.arrivals.as_mut()?.take()
     }
 
-    fn namespaces(&mut self, generation: u64, namespaces: &Namespaces, now: u64) -> Arc<Namespaces> {
-        if let Some((known, settled)) = &self.namespaces {
-            if *known == generation {
-                return settled.clone();
-            }
-            let since = match self.changing {
-                Some((changing, since)) if changing == generation => since,
-                _ => now,
-            };
-            self.changing = Some((generation, since));
-            if now < since + NAMESPACES_SETTLE_MILLIS {
-                return settled.clone();
-            }
-        }
-        let settled = Arc::new(namespaces.clone());
-        self.namespaces = Some((generation, settled.clone()));
-        settled
+    /// The namespaces as stated, and those of them that have been there for a while.
+    fn namespaces(
+        &mut self,
+        generation: u64,
+        namespaces: &Namespaces,
+        now: u64,
+    ) -> (Arc<Namespaces>, Arc<Namespaces>) {
+        let stated = match self.stated.take() {
+            Some(stated) if stated.generation == generation => stated,
+            _ => Stated {
+                generation,
+                since: now,
+                namespaces: Arc::new(namespaces.clone()),
+            },
+        };
+        let settled = match self.settled.take() {
+            Some(settled) if now < stated.since + NAMESPACES_SETTLE_MILLIS => settled,
+            _ => stated.namespaces.clone(),
+        };
+        let both = (stated.namespaces.clone(), settled.clone());
+        (self.stated, self.settled) = (Some(stated), Some(settled));
+        both
     }
 }
 
@@ -78,10 +92,12 @@ impl Session {
         let parked = following.parked().clone();
         let named = u32::try_from(parked.len()).unwrap_or(u32::MAX);
         let (generation, namespaces) = (push.interest_generation(), push.namespaces());
+        let (namespaces, settled) = self.arriving.namespaces(generation, namespaces, now);
         Some(Word {
             epoch: *epoch,
             revision,
-            namespaces: self.arriving.namespaces(generation, namespaces, now),
+            namespaces,
+            settled,
             parks_more: standing.parked > named,
             parked,
         })

@@ -170,6 +170,15 @@ impl Seen {
         found.with_context(|| format!("{} has no import {name}", self.cluster))
     }
 
+    /// Every export that is ready says where it arrived.
+    pub(crate) fn arrivals_are_said(&self) -> anyhow::Result<()> {
+        let mut ready = self
+            .exports
+            .values()
+            .filter(|export| condition(export, "Ready").is_ok_and(|ready| ready["status"] == "True"));
+        ready.try_for_each(oracle::arrival_is_said)
+    }
+
     /// The export of a service.
     pub(crate) fn export(&self, name: &str) -> anyhow::Result<&Value> {
         let found = self.exports.get(name);
