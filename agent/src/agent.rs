@@ -45,12 +45,12 @@ const START_RETRY_FIRST: Duration = Duration::from_millis(200);
 const START_RETRY_LONGEST: Duration = Duration::from_secs(5);
 /// After this long a start that is not answered has failed.
 const START_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a renewal of a replica's Lease holds, for whoever looks: four of them may be missed.
+/// Duration of a replica's Lease after a renewal, for observers: four renewals may be missed.
 const IDENTITY_LEASE_SECONDS: i32 = 40;
 /// After this long one that stands by is ready though a kind cannot be listed.
 const STANDBY_READY_WAIT: Duration = Duration::from_secs(10);
 
-/// What an agent is told.
+/// Options of an agent.
 pub struct AgentOptions {
     /// The id and the clusterset in its certificate.
     pub membership: Membership,
@@ -64,21 +64,21 @@ pub struct AgentOptions {
     pub holder: String,
     /// Namespaces whose exports are denied.
     pub deny: NamespaceDenyList,
-    /// Whether everything is held, whatever namespaces exist.
+    /// True if everything is held, whatever namespaces exist.
     pub all_namespaces: bool,
-    /// What is taken of what the hub sends.
+    /// Rules for accepting imports from the hub.
     pub imports: ImportRules,
     /// The share of imports that a hub may take away at once before it is held, and the time of that hold.
     pub withdrawals: Brake,
-    /// How the Leases of source clusters are kept.
+    /// Settings of the source clusters' Leases.
     pub source_leases: Settings,
     /// The certificate that the agent renews, if it does.
     pub renewing: Option<Renewing>,
-    /// How long a node may not be ready before the cluster's nodes are not all healthy.
+    /// Time for which a node may be not ready before the nodes count as not all healthy.
     pub node_tolerance: Duration,
 }
 
-/// What an agent counts.
+/// An agent's metrics.
 #[derive(Clone, Default)]
 pub struct AgentMetrics {
     /// Requests to the cluster.
@@ -180,8 +180,8 @@ pub async fn run(
     Ok(())
 }
 
-/// Whether it leads or stands by, an agent looks at the Leases of source clusters: with no hub, and with a leader that
-/// does nothing any more, somebody has to.
+/// Looks at the Leases of source clusters, whether this agent leads or stands by: with no hub and an inactive leader,
+/// somebody has to.
 fn look_after_sources(
     options: &AgentOptions,
     metrics: &AgentMetrics,
@@ -289,7 +289,7 @@ async fn ready(watches: Watches, listed: ReadyHandle, stands_by: CancellationTok
     drop(listed);
 }
 
-/// What an agent has read and joined, whether it leads or not.
+/// The caches that an agent has filled, whether it leads or not.
 struct Warm {
     watches: Watches,
     properties: Watched<Whole<ClusterProperty>>,

@@ -35,15 +35,15 @@ use crate::{
         Every flag can be given as the environment variable named beside it."
 )]
 pub struct Cli {
-    /// How to log.
+    /// Flags of logging.
     #[command(flatten)]
     pub log: LogArgs,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// Subcommands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the agent
@@ -160,7 +160,7 @@ pub struct RunArgs {
         required_unless_present_any = ["join", "join_file"]
     )]
     pub hubs: Vec<HubAddress>,
-    /// How the cluster joins, if it is no member yet.
+    /// Flags of joining, for a cluster that is not a member yet.
     #[command(flatten)]
     pub join: JoinArgs,
     /// Certificate, key and trust roots.
@@ -185,8 +185,7 @@ pub struct RunArgs {
         default_value = "127.0.0.1:9091"
     )]
     pub admin: SocketAddr,
-    /// Which namespaces to hold imports for. `all` also serves namespaces that appear while the hub is away, for
-    /// more memory
+    /// Namespaces to hold imports for. `all` also serves namespaces that appear while the hub is away, for more memory
     #[arg(
         long,
         env = "TRIBUTARY_INTEREST",
@@ -238,8 +237,8 @@ pub struct RunArgs {
         value_parser = object_label
     )]
     pub object_labels: Vec<(Box<str>, Box<str>)>,
-    /// What becomes of the Leases of source clusters while no hub confirms them: `retain` goes on renewing them, so that
-    /// everything stays; with `expire` what came from other clusters goes when they expire, as the clusterset's policy on
+    /// Fate of the Leases of source clusters while no hub confirms them: with `retain` the agent goes on renewing them
+    /// and everything stays; with `expire` they run out, and imports are then withdrawn as the clusterset's policy on
     /// lost members says
     #[arg(
         long,
@@ -249,7 +248,7 @@ pub struct RunArgs {
         default_value_t = OnHubLoss::Retain
     )]
     pub on_hub_loss: OnHubLoss,
-    /// How long the Lease of a source cluster holds without being renewed, in seconds: 5 to 86400
+    /// Duration of a source cluster's Lease without renewal, in seconds: 5 to 86400
     #[arg(
         long,
         env = "TRIBUTARY_SOURCE_LEASE_DURATION",
@@ -257,7 +256,7 @@ pub struct RunArgs {
         default_value_t = DURATION_DEFAULT.as_secs()
     )]
     pub source_lease_duration: u64,
-    /// How often the Leases of source clusters are renewed, in seconds: at most half of their duration
+    /// Interval at which the agent renews the Leases of source clusters, in seconds: at most half of their duration
     #[arg(
         long,
         env = "TRIBUTARY_SOURCE_LEASE_RENEW",
@@ -275,7 +274,7 @@ pub struct RunArgs {
         value_parser = clap::value_parser!(u64).range(..=86_400)
     )]
     pub withdrawal_hold: u64,
-    /// How long a node may not be ready before AllNodesHealthy of this cluster is False, in seconds: 0 to 86400
+    /// Time for which a node may be not ready before AllNodesHealthy of this cluster is False, in seconds: 0 to 86400
     #[arg(
         long,
         env = "TRIBUTARY_NODE_TOLERANCE",
@@ -287,7 +286,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// What is said of the Leases of source clusters; without sense it is refused before anything starts.
+    /// Settings of the Leases of source clusters; inconsistent ones are refused before anything starts.
     pub fn source_leases(&self) -> anyhow::Result<Settings> {
         let settings = Settings {
             duration: Duration::from_secs(self.source_lease_duration),
@@ -315,7 +314,7 @@ impl RunArgs {
     }
 }
 
-/// What becomes of the Leases of source clusters while no hub confirms them.
+/// Fate of the Leases of source clusters while no hub confirms them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnHubLoss {
     /// They are renewed.
@@ -324,7 +323,7 @@ pub enum OnHubLoss {
     Expire,
 }
 
-/// Which namespaces' imports an agent holds.
+/// The namespaces for which an agent holds imports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Interest {
     /// Those that exist in the cluster.
@@ -451,7 +450,7 @@ mod tests {
         }
     }
 
-    /// What a message advises can be typed.
+    /// Every command in a message can be typed as written.
     #[test]
     fn every_advised_command_and_every_example_is_understood() {
         use shared::testing::advice::{advised, examples, words};

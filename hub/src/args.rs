@@ -44,15 +44,15 @@ pub use webhook::WebhookArgs;
         Every flag can be given as the environment variable named beside it."
 )]
 pub struct Cli {
-    /// How to log.
+    /// Flags of logging.
     #[command(flatten)]
     pub log: LogArgs,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// Subcommands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the clusterset that the hub's certificate names, or several
@@ -107,7 +107,7 @@ pub enum Command {
 /// The flags of `serve`.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// What belongs to the one clusterset that is served; nothing if a file names several.
+    /// Flags of the one clusterset that is served; nothing if a file names several.
     #[command(flatten)]
     pub set: UnlessClustersets<SetArgs>,
     /// File (YAML) with several clustersets to serve in one process, each with its data directory, port and certificates.
@@ -122,10 +122,10 @@ pub struct ServeArgs {
         default_value = "127.0.0.1:9090"
     )]
     pub admin: SocketAddr,
-    /// How much history the event log keeps.
+    /// Bounds of the event log's history.
     #[command(flatten)]
     pub retention: RetentionArgs,
-    /// How full its disk may get.
+    /// Bounds of the log's disk.
     #[command(flatten)]
     pub disk: DiskArgs,
     /// The bounds on what all members may have recorded.
@@ -135,7 +135,7 @@ pub struct ServeArgs {
     /// used; without either, profiles are shown over gRPC only
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Where the hub's own API server asks about classes and clusters.
+    /// The address at which the hub's own API server asks about classes and clusters.
     #[command(flatten)]
     pub webhook: WebhookArgs,
 }
@@ -143,10 +143,10 @@ pub struct ServeArgs {
 /// The flags of `doctor`: those of `serve`, and how to print.
 #[derive(Debug, Clone, Args)]
 pub struct DoctorArgs {
-    /// Where the hub is, and what it has.
+    /// The hub's address and parts.
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// How to print
+    /// Output format
     #[arg(long, env = "TRIBUTARY_OUTPUT", value_name = "FORM", default_value = "text")]
     pub output: Output,
 }
@@ -191,7 +191,7 @@ mod tests {
         assert!(flags > 20, "{flags}");
     }
 
-    /// What a message advises can be typed.
+    /// Every command in a message can be typed as written.
     #[test]
     fn every_advised_command_and_every_example_is_understood() {
         use shared::testing::advice::{advised, examples, words};

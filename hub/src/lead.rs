@@ -9,7 +9,7 @@ use tracing::error;
 
 use crate::writer::WriterError;
 
-/// What ends with leading, and what ends with the process.
+/// Separates tasks that end with leading from those that end with the process.
 #[derive(Clone)]
 pub struct Leading {
     /// Cancelled when this hub leads no more: what speaks for the clusterset ends.

@@ -48,15 +48,15 @@ pub fn sets(file: &Path, admin: SocketAddr) -> anyhow::Result<Vec<SetArgs>> {
     Ok(sets.into_iter().map(|(_, set)| set).collect())
 }
 
-/// What belongs to the process, however many clustersets it serves.
+/// The parts of the process, however many clustersets it serves.
 struct Process {
     shutdown: Shutdown,
     metrics: Metrics,
     readiness: Readiness,
     admin: AdminServer,
-    /// How it says that it runs, where it has a cluster to say it in.
+    /// The Lease that shows that it runs, if it has a cluster for it.
     own_lease: Option<IdentityLease>,
-    /// Where the API server of that cluster asks it.
+    /// The webhook for that cluster's API server.
     webhook: Option<Webhook>,
 }
 
@@ -150,7 +150,7 @@ fn state_bounds(args: StateArgs, sets: usize) -> StateBounds {
     args.bounds(sets)
 }
 
-/// What the process may have open, and what that leaves for the connections of each of so many clustersets.
+/// The connection limits: of the process, and of each of so many clustersets.
 fn door_bounds(sets: usize) -> DoorBounds {
     let descriptors = descriptors::raise() / sets.max(1);
     let bounds = DoorBounds::within(descriptors);

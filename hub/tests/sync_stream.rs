@@ -156,7 +156,7 @@ async fn a_member_that_reads_nothing_is_not_read_from_until_it_does() {
     rest.await.expect("all was sent");
 }
 
-/// What the only member says of itself, once `is_shown`.
+/// The only member's state, once `is_shown` holds.
 async fn shown(channel: &Channel, is_shown: impl Fn(&v1::MemberState) -> bool) -> v1::MemberState {
     let listed = async {
         loop {

@@ -1,5 +1,5 @@
-//! How messages become bytes: protobuf, in buffers that stay small. A stream keeps its buffers as large as they ever
-//! were, a hub has a thousand streams, and nearly all of them are silent nearly all the time.
+//! Encodes messages as protobuf, in buffers that stay small. A stream keeps its buffers as large as they ever were, a
+//! hub has a thousand streams, and nearly all of them are silent nearly all the time.
 
 use std::marker::PhantomData;
 

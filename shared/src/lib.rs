@@ -1,4 +1,4 @@
-//! What hub and agent share.
+//! The common parts of hub and agent.
 //!
 //! * [`api`]: the Kubernetes kinds that Tributary brings along.
 //! * [`api_client`]: the way to a cluster's API.

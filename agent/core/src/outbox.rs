@@ -1,6 +1,6 @@
-//! What this cluster reports and the hub has not acknowledged: a latest-wins queue of facts, by key.
-//! Pure. It owns the current facts, which of them still wait, and what the hub refused. It is bounded by the
-//! number of keys, never by time: connected it holds what changed, disconnected nothing but the facts.
+//! A latest-wins queue, by key, of the facts that this cluster reports and the hub has not acknowledged. Pure. It owns
+//! the current facts, the set of facts that still wait, and the hub's refusals. The number of keys bounds it, never
+//! time: while connected it holds the changes, while disconnected nothing but the facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use model::{
 };
 use wire::encode_fact;
 
-/// What a place in the queue stands for.
+/// The kind of an entry in the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
     /// The latest state of a key, looked up when it is sent.
@@ -26,12 +26,12 @@ pub struct Refusal {
     pub hash: FactHash,
     /// The kind of reason.
     pub reason: RefusalReason,
-    /// What is wrong and what to do.
+    /// Problem and next step, as a message.
     pub message: std::sync::Arc<str>,
 }
 
 impl Refusal {
-    /// What the hub holds of the key is to go. For want of room it stays, and the fact is taken later.
+    /// True if the hub has to withdraw its fact of the key. A fact refused for lack of room stays and is taken later.
     fn withdraws(&self) -> bool {
         !self.reason.is_for_now()
     }
@@ -181,7 +181,7 @@ impl Outbox {
         }
     }
 
-    /// Whether the group is complete.
+    /// Returns true if the group is complete.
     pub fn is_complete(&self, group: ListingGroup) -> bool {
         self.group(group).complete
     }
@@ -290,8 +290,8 @@ impl Outbox {
         batch
     }
 
-    /// What to say about a key: its fact and who wrote last, or its removal if it has none or the hub refused just
-    /// this one.
+    /// The report for a key: its fact and last writer, or its removal if it has no fact or the hub refused this very
+    /// one.
     fn present(&self, key: &FactKey) -> (EncodedFact, Option<ChangedBy>) {
         let stated = self.group(key.group()).facts.get(key);
         let refused = |fact: &EncodedFact| {
@@ -373,7 +373,7 @@ impl Outbox {
         self.group(group).facts.keys().cloned().collect()
     }
 
-    /// How many entries wait, and how many are sent and not acknowledged.
+    /// Number of entries that wait, and of entries that are sent and not acknowledged.
     pub fn depth(&self) -> (usize, usize) {
         (self.waiting.len(), self.sent.len())
     }

@@ -44,7 +44,7 @@ pub struct Orphan {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who owns its fields now.
+    /// Current owners of its fields.
     pub managers: Vec<String>,
 }
 

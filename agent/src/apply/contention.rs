@@ -38,7 +38,7 @@ pub(crate) struct Part {
     pub(super) name: Box<str>,
 }
 
-/// What was written lately, and how often in vain, by what it was written to.
+/// Recent writes and vain repetitions, by the object written to.
 #[derive(Debug)]
 pub(crate) struct Contention<P = Part> {
     parts: BTreeMap<P, Written>,
@@ -49,7 +49,7 @@ pub(crate) struct Contention<P = Part> {
 struct Written {
     /// Of what was written. Two contents of one hash would only be slowed down.
     hash: u64,
-    /// How often the same was written again.
+    /// Number of times the same content was written again.
     again: u32,
     at: Instant,
     until: Option<Instant>,
@@ -101,8 +101,8 @@ impl<P: Ord + Clone> Contention<P> {
         before?.until.filter(|until| self.waits && *until > now)
     }
 
-    /// What has this hash was written to `part`. How often comes back when that is to be reported. `random` is any
-    /// uniformly distributed number.
+    /// Records that content with this hash was written to `part`. Returns the number of repetitions if it is to be
+    /// reported. `random` is any uniformly distributed number.
     pub(crate) fn part_written(&mut self, part: &P, hash: u64, now: Instant, random: u64) -> Option<u32> {
         if self.parts.len() >= OBJECTS_MAX && !self.parts.contains_key(part) {
             self.forget(now);
@@ -118,7 +118,7 @@ impl<P: Ord + Clone> Contention<P> {
         before.once_more(now, random).then_some(before.again)
     }
 
-    /// How many are written at growing intervals now. What nobody changed for a while is forgotten.
+    /// Number of parts that are written at growing intervals now. Forgets parts that nobody has changed for a while.
     pub(super) fn contended(&mut self, now: Instant) -> usize {
         self.forget(now);
         let contended = self.parts.values().filter(|written| written.until.is_some());
@@ -164,7 +164,7 @@ impl Written {
     }
 }
 
-/// What an action writes to, and the hash of what it writes, without uids and revisions.
+/// The part that an action writes to, and the hash of the content, without uids and revisions.
 fn written(service: &ServiceKey, action: &Action) -> Option<(Part, u64)> {
     let mut hasher = DefaultHasher::new();
     let (kind, status, name) = match action {

@@ -14,7 +14,7 @@ const ALREADY_EXISTS: &str = "AlreadyExists";
 /// Longest reason that the API server takes, in bytes.
 const REASON_BYTES_MAX: usize = 128;
 
-/// What an Event says, and about which object.
+/// The content of an Event, and its object.
 pub(crate) struct Note<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) api_version: &'a str,

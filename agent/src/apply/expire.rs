@@ -20,7 +20,7 @@ use crate::{
     plan::{Action, Desired, Expired, Kind, Settling, Situation, expire, view::Refusals},
 };
 
-/// What is to go of one service.
+/// The deletions due for one service.
 pub struct Expiring {
     performer: Performer,
     metrics: ApplyMetrics,
@@ -73,7 +73,7 @@ impl Handle {
         view::services_of(watches, &Desired::default(), &config.cluster, &settling)
     }
 
-    /// What is to go of a service.
+    /// Returns the deletions due for a service.
     pub fn expiring(&self, service: &ServiceKey, expired: &Expired) -> Expiring {
         let Shared {
             client,

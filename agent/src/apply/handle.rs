@@ -1,4 +1,4 @@
-//! What the driver and the rest of the agent share: the desired state, the queue, and what the cluster refused.
+//! State that the driver shares with the rest of the agent: the desired state, the queue, and the cluster's refusals.
 //! Locks are held for moments and never across a request.
 
 use std::{
@@ -36,7 +36,7 @@ use crate::{
 /// Most notices of applied services that a slow reader can be behind.
 const APPLIED_NOTICES_MAX: usize = 4_096;
 
-/// What the driver is told at start.
+/// The driver's settings at start.
 #[derive(Debug, Clone)]
 pub struct DriverConfig {
     /// This cluster.
@@ -72,7 +72,7 @@ impl TakenNames {
         names.extend(now.iter().map(|report| (key(report), service.clone())));
     }
 
-    /// Who waits for the name of this object.
+    /// The service that waits for the name of this object.
     pub(super) fn waiting_for(&self, object: &Head) -> Option<ServiceKey> {
         let names = lock(&self.0);
         if names.is_empty() {
@@ -82,7 +82,7 @@ impl TakenNames {
     }
 }
 
-/// How the link feeds the driver. Clones are the same.
+/// The link's way to feed the driver. Clones share one state.
 #[derive(Clone)]
 pub struct Handle(pub(super) Arc<Shared>);
 
@@ -94,9 +94,9 @@ pub(super) struct Shared {
     pub(super) desired: Mutex<Desired>,
     /// Up to where what the hub sent stands. Never locked together with `desired`.
     pub(super) progress: Mutex<Progress>,
-    /// What stands changed.
+    /// Signals that the applied position changed.
     pub(super) progressed: Notify,
-    /// Which sources a hub confirms may be others than before.
+    /// Signals that the set of confirmed sources may have changed.
     pub(super) confirmed: Notify,
     started: Instant,
     pub(super) queue: Dirty<ServiceKey>,
@@ -112,7 +112,7 @@ pub(super) struct Shared {
     pub(super) withdrawals: Mutex<Withdrawals>,
     /// A hold began or ended.
     pub(super) withdrawals_changed: Notify,
-    /// What somebody else changes back again and again.
+    /// Objects that somebody else changes back again and again.
     pub(super) contention: Arc<Mutex<Contention>>,
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
     /// Names that strangers have, and the services that wait for them.
@@ -184,7 +184,7 @@ impl Handle {
         outcome
     }
 
-    /// What the hub is to be told of what stands.
+    /// The applied position to report to the hub.
     pub fn reach(&self) -> Reach {
         self.reach_at(self.0.now())
     }
@@ -233,7 +233,7 @@ impl Handle {
         refused.retain(|_, facts| !facts.is_empty());
     }
 
-    /// What the hub had no room for is reported again: no ServiceExport says any more that it is held back.
+    /// Reports facts again that the hub had no room for: no ServiceExport says any more that it is held back.
     pub fn room_again(&self) {
         let mut refused = lock(&self.0.refused_facts);
         for (service, facts) in refused.iter_mut() {

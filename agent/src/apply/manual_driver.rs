@@ -78,7 +78,8 @@ impl ManualDriver {
         waited
     }
 
-    /// Whether nothing is left to do for any service that anything is known of, nor will be when the hub is silent.
+    /// Returns true if nothing is left to do for any service that anything is known of, nor will be when the hub is
+    /// silent.
     pub fn is_settled(&self) -> bool {
         let mut services = lock(&self.shared().desired).services();
         services.extend(super::view::observed_services(&self.shared().watches));

@@ -297,8 +297,8 @@ impl Performer {
         }
     }
 
-    /// What stands there is not what the plan was made from: the next one is made from what stands there now. Nothing
-    /// is written again unless that plan says so.
+    /// Plans again from the object as it is now, since it differs from the one that the plan was made from. Writes
+    /// nothing unless the new plan says so.
     async fn look_again<K: Kept>(
         &self,
         store: &Watched<K>,

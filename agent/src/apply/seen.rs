@@ -20,7 +20,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Where the version of the object of this kind and name stands.
+    /// The slot for the version of the object of this kind and name.
     pub(super) fn of(&mut self, kind: Kind, name: &str) -> &mut u64 {
         match kind {
             Kind::Import => &mut self.import,

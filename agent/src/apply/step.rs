@@ -24,7 +24,7 @@ use crate::plan::{
 /// Most plans in a row for one service; a longer fight with somebody else goes on later.
 const PLANS_MAX: usize = 12;
 
-/// How it went.
+/// The outcome of a step.
 #[derive(Debug, Clone)]
 pub(super) enum Outcome {
     /// Everything is as it should be.
@@ -33,13 +33,13 @@ pub(super) enum Outcome {
     Unknown,
     /// Something stands in the way: try again, not before this time has passed if one is given.
     Retry {
-        /// What the API server asked for.
+        /// Delay that the API server asked for.
         after: Option<Duration>,
-        /// What is left is not written again before this; other content is.
+        /// Earliest time to write the remaining content again; other content is not delayed.
         held_until: Option<Instant>,
         /// Only another content or an operator's hand helps, and why.
         parked: Option<Box<str>>,
-        /// What could not be done: as long as it is all there is to do, trying sooner is in vain.
+        /// The steps that could not be done: while they are all there is to do, an earlier attempt is in vain.
         left: Plan,
     },
 }
@@ -113,7 +113,7 @@ fn later(left: Plan, held_until: Option<Instant>) -> Outcome {
     }
 }
 
-/// What there is to do for `service` now; nothing can be said while the served schema is not known.
+/// Returns the plan for `service` now; `None` while the served schema is unknown.
 pub(super) fn what_to_do(shared: &Shared, service: &ServiceKey) -> Option<Plan> {
     planned(shared, service).map(|(_, _, plan)| plan)
 }

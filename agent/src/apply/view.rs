@@ -126,7 +126,7 @@ fn version<K: Kept>(object: &Option<Arc<K>>) -> u64 {
     object.as_ref().map_or(0, |object| object.head().version)
 }
 
-/// What the hub said of facts that are still stated.
+/// Adds the hub's refusals of facts that are still stated.
 fn add_refusals(view: &mut ServiceView, refused: &RefusedFacts, joined: &Joined) {
     let stated = |key: &FactKey| joined.facts.get(key).map(|fact| fact.hash);
     for (key, refusal) in refused

@@ -24,7 +24,7 @@ use crate::{
     watch::KeptService,
 };
 
-/// What is read of a derived Service that is the agent's.
+/// The content read of a derived Service of the agent.
 #[derive(Debug)]
 pub(crate) struct Derived {
     /// The service that our label names.
@@ -130,7 +130,7 @@ fn has_foreign_fields(object: &Service) -> bool {
     })
 }
 
-/// Whether the agent put the port there.
+/// Returns true if the agent put the port there.
 fn is_ours(port: &KubernetesPort, owned: &OwnedFields<'_>) -> bool {
     let protocol = port.protocol.as_deref().unwrap_or("TCP");
     let member = member(&json!({"port": port.port, "protocol": protocol}));

@@ -11,16 +11,16 @@ use shared::{
 
 use super::edit::{Refusal, Zone};
 
-/// What stands for standard input.
+/// The argument that means standard input.
 pub const STANDARD_INPUT: &str = "-";
 /// The zone that the Multi-Cluster Services API names.
 pub const ZONE: &str = "clusterset.local";
-/// Where kubeadm and most distributions keep the Corefile.
+/// The ConfigMap in which kubeadm and most distributions keep the Corefile.
 pub const CONFIGMAP: &str = "coredns";
 /// Its key there.
 pub const KEY: &str = "Corefile";
 
-/// What `corefile` can do.
+/// Subcommands of `corefile`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CorefileCommand {
     /// Put the clusterset's zone into it

@@ -232,7 +232,7 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// What is shown of a file: words for people, and the Corefile for whoever takes the output.
+/// The output for a file: text for people, and the Corefile for a program that reads the output.
 struct Shown {
     report: String,
     corefile: String,

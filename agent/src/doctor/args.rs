@@ -10,7 +10,7 @@ use shared::{
     tls::{HubAddress, TlsFiles},
 };
 
-/// What is looked at.
+/// The objects to look at.
 #[derive(Debug, Clone, Args)]
 pub struct LookArgs {
     /// Address of the hub, as https://HOST:PORT; several, with commas or by repeating the flag: each is looked at
@@ -41,10 +41,10 @@ pub struct LookArgs {
 /// The flags of `doctor`.
 #[derive(Debug, Clone, Args)]
 pub struct DoctorArgs {
-    /// What is looked at.
+    /// The objects to look at.
     #[command(flatten)]
     pub look: LookArgs,
-    /// How to print
+    /// Output format
     #[arg(long, env = "TRIBUTARY_OUTPUT", value_name = "FORM", default_value = "text")]
     pub output: Output,
 }
@@ -52,7 +52,7 @@ pub struct DoctorArgs {
 /// The flags of `gather`.
 #[derive(Debug, Clone, Args)]
 pub struct GatherArgs {
-    /// What is looked at.
+    /// The objects to look at.
     #[command(flatten)]
     pub look: LookArgs,
     /// Directory to make, with what was gathered; nothing is written over

@@ -197,7 +197,7 @@ async fn logs(client: &Client) -> Vec<(String, String)> {
     logs
 }
 
-/// What the hub says of this member: its state, its services, what was recorded of late.
+/// Adds the hub's view of this member: its state, its services, its recent events.
 async fn hub(args: &GatherArgs, credentials: &Credentials, bundle: &mut Bundle) -> anyhow::Result<()> {
     let cluster = match &credentials.facts().identity.role {
         Role::Cluster(cluster) => cluster.to_string(),

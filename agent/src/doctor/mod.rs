@@ -39,7 +39,7 @@ use args::{DoctorArgs, LookArgs};
 
 /// The role of a certificate that names a cluster.
 const CLUSTER_ROLE: &str = "cluster";
-/// What to do about rights that are missing.
+/// Next step if rights are missing.
 const RIGHTS_FIX: &str =
     "apply the roles of deploy/manifests/agent, or of the chart, in the version of this agent";
 

@@ -43,16 +43,16 @@ use crate::{
 
 /// Most objects of a kind that are read: a doctor looks, and does not count.
 pub(super) const OBJECTS_MAX: u32 = 500;
-/// How long an endpoint may take to answer.
+/// Time that an endpoint may take to answer.
 const DIAL_WAIT: Duration = Duration::from_secs(2);
 /// Most endpoints that are dialled: one of a source, all at once.
 const DIALLED_MAX: usize = 64;
 /// The condition of a ServiceImport.
 const READY: &str = "Ready";
-/// How long a Lease holds that does not say it.
+/// Duration of a Lease that does not state one.
 const LEASE_DEFAULT: Duration = Duration::from_secs(15);
 
-/// What was seen of a cluster.
+/// Everything seen of a cluster.
 pub(super) struct ClusterSeen {
     pub(super) version: Result<String, String>,
     pub(super) served: Result<Served, String>,
@@ -275,7 +275,7 @@ fn endpoints(slice: &EndpointSlice) -> Vec<Imported> {
     read.collect()
 }
 
-/// What this cluster has.
+/// Reads this cluster's own network.
 async fn network(client: &Client) -> Result<OwnNetwork, String> {
     let params = ListParams::default().limit(OBJECTS_MAX);
     let (nodes, services) = (

@@ -13,7 +13,7 @@ use shared::model::{ClusterId, policy::LossAction};
 /// an agent does not know whether anybody could have renewed a Lease, and waits anew.
 const BLIND_LOOKS: u32 = 3;
 
-/// Which object it is, and in which version: whatever touches a Lease makes another one of it.
+/// The version of a Lease: any write to a Lease changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     /// Its uid.
@@ -25,18 +25,18 @@ pub struct Stamp {
 /// The Lease of a source as it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLease {
-    /// Which one, in which version.
+    /// Its version.
     pub stamp: Stamp,
-    /// How long a renewal holds, as it says.
+    /// Duration that it states.
     pub duration: Duration,
-    /// What becomes of the source's slices; absent when it does not say, or says what nobody knows.
+    /// Action on the source's slices; absent if the Lease states none, or an unknown one.
     pub on_expiry: Option<LossAction>,
 }
 
 /// A Lease that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Over {
-    /// What becomes of the source's slices: never [`LossAction::Retain`].
+    /// Action on the source's slices: never [`LossAction::Retain`].
     pub action: LossAction,
     /// As it was seen all the time.
     pub stamp: Stamp,
@@ -45,7 +45,7 @@ pub struct Over {
 #[derive(Debug, Clone)]
 struct Seen {
     stamp: Stamp,
-    /// When it was first seen like that, by one who has looked ever since.
+    /// Time at which it was first seen like that, by one who has looked ever since.
     since: Duration,
     /// It stays so until it moves.
     over: bool,
@@ -56,9 +56,9 @@ struct Seen {
 /// One look at the Leases. Times are by any clock that only goes forward.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// When the Leases were asked for.
+    /// Time at which the Leases were asked for.
     pub asked: Duration,
-    /// When they were there.
+    /// Time at which they were there.
     pub answered: Duration,
     /// True if this agent itself wrote a Lease since the look before: where it could not, whoever renews the Leases of
     /// sources could not either.
@@ -85,7 +85,7 @@ impl Judge {
         }
     }
 
-    /// When the last look was answered.
+    /// Time at which the last look was answered.
     pub fn answered(&self) -> Option<Duration> {
         self.answered
     }

@@ -41,7 +41,7 @@ use upkeep::{Settings, Task, Upkeep};
 /// Shortest wait between two looks because a hub may confirm others than before.
 const NEWS_WAIT: Duration = Duration::from_secs(2);
 
-/// What is counted of the Leases of sources.
+/// Metrics of the Leases of sources.
 #[derive(Debug, Clone, Default)]
 pub struct ExpiryMetrics {
     leases: Gauge,
@@ -85,7 +85,7 @@ pub struct SourceLeases {
     metrics: ExpiryMetrics,
     /// Sources whose Lease's name is somebody else's, as people were told.
     taken: BTreeSet<ClusterId>,
-    /// When the API server last refused to renew a Lease that is over and did not move since.
+    /// Time at which the API server last refused to renew a Lease that is over and did not move since.
     refused: BTreeMap<ClusterId, Duration>,
     expired: Expired,
 }
@@ -427,7 +427,7 @@ impl SourceLeases {
         Ok(true)
     }
 
-    /// How long to wait between two looks.
+    /// Time to wait between two looks.
     pub fn look_every(&self) -> Duration {
         self.settings.look_every()
     }

@@ -19,7 +19,7 @@ use tracing::debug;
 use super::{observed::KeptLease, probes::Answer};
 use crate::watch::{Kept, Watched};
 
-/// How long an answer may take.
+/// Time that an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Every so many turns the connection of a probe is closed behind it: the next one opens another, which a load balancer
 /// may give to another server. In these turns the version is asked for, and leaders that were not there are.
@@ -27,7 +27,7 @@ const NEW_CONNECTION_EVERY: u32 = 6;
 /// Most identity Leases that are listed.
 const LIST_MAX: u32 = 500;
 
-/// What the Lease of a leader answered.
+/// The outcome of reading a leader's Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaderRead {
     /// Its resourceVersion.
@@ -38,7 +38,7 @@ pub enum LeaderRead {
     Unanswered,
 }
 
-/// What was answered at one time.
+/// The answers of one look.
 pub struct Answers {
     /// To /readyz.
     pub readyz: Answer,
@@ -46,9 +46,9 @@ pub struct Answers {
     pub livez: Answer,
     /// The Lease of the controller manager's leader.
     pub controller_manager: LeaderRead,
-    /// That of the scheduler's.
+    /// The scheduler's Lease.
     pub scheduler: LeaderRead,
-    /// Whether the API server had no time to list identity Leases; absent: it was not asked.
+    /// True if the API server had no time to list identity Leases; absent: it was not asked.
     pub no_time: Option<bool>,
 }
 
@@ -56,7 +56,7 @@ pub struct Answers {
 pub struct Questions {
     client: Client,
     leases: Api<Lease>,
-    /// Where the identity Leases go, of both forms.
+    /// Stores for the identity Leases of both forms.
     stores: (Watched<KeptLease>, Watched<KeptLease>),
     turn: u32,
     /// Leaders that were not there: controller manager and scheduler.
@@ -203,7 +203,7 @@ impl Questions {
     }
 }
 
-/// What a request means that nobody answered.
+/// Classifies a request without an answer.
 fn unanswered(error: &kube::Error) -> Answer {
     debug!(%error, "a probe was not answered");
     let mut cause = error.source();

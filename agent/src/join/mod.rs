@@ -22,7 +22,7 @@ use tracing::info;
 
 pub(crate) use self::store::{Kept, Store};
 
-/// How an agent joins.
+/// Flags of joining.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct JoinArgs {
     /// The join string that `tributary token create` printed. The agent makes its key, is given a certificate, and keeps
@@ -46,7 +46,7 @@ pub struct JoinArgs {
 }
 
 impl JoinArgs {
-    /// What the string says, if there is one.
+    /// Parses the join string, if there is one.
     pub fn read(&self) -> anyhow::Result<Option<JoinString>> {
         let text = match (&self.join, &self.join_file) {
             (Some(text), _) => text.clone(),

@@ -20,10 +20,10 @@ use shared::{
 const KEY: &str = "tls.key";
 const CERTIFICATE: &str = "tls.crt";
 const AUTHORITIES: &str = "ca.crt";
-/// How often a Secret that others change is read again.
+/// Attempts to read a Secret again that others change.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// What is kept, as PEM.
+/// Stored credentials, as PEM.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// The private key.
@@ -34,14 +34,14 @@ pub(crate) struct Kept {
     pub authorities: Option<String>,
 }
 
-/// Where it is kept.
+/// The place of the stored credentials.
 pub(crate) struct Store<'a> {
     files: &'a TlsFiles,
     secret: Option<(Api<Secret>, &'a str)>,
 }
 
 impl Kept {
-    /// Whether an agent can run with it.
+    /// Returns true if an agent can run with it.
     pub(crate) fn is_complete(&self) -> bool {
         self.key.is_some() && self.certificate.is_some() && self.authorities.is_some()
     }
@@ -56,7 +56,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// What is there.
+    /// Reads the stored credentials.
     pub(crate) async fn read(&self) -> anyhow::Result<Kept> {
         if let Some((secrets, name)) = &self.secret {
             return Ok(from_secret(&read_secret(secrets, name).await?));
@@ -224,7 +224,7 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// What is written to the files, in this order, when the file of the key has `before`.
+    /// Writes to the files, in this order, if the key's file has `before`.
     fn writes(&self, kept: &Kept, before: Option<String>) -> Vec<(&'a Path, String, Readers)> {
         let mut writes = Vec::new();
         if let (Some(before), Some(key)) = (&before, &kept.key) {
@@ -289,7 +289,7 @@ async fn replace(secrets: &Api<Secret>, mut secret: Secret, values: &[(&str, &st
     }
 }
 
-/// Who may read a file.
+/// The users who may read a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Readers {
     Everybody,

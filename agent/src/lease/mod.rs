@@ -44,10 +44,10 @@ const _: () = assert!(
 const REQUEST_WAIT: Duration = DURATION;
 /// Most renewals that are under way at a time: while none is answered, another one begins each [`RENEW_WAIT`].
 const RENEWALS_MAX: usize = 3;
-/// How long the release may take: a clean end is not held up by an API server that does not answer.
+/// Time that the release may take: a clean end does not wait for an API server that does not answer.
 pub const RELEASE_WAIT: Duration = Duration::from_secs(3);
 
-/// What is counted of the Lease.
+/// Metrics of the Lease.
 #[derive(Debug, Clone, Default)]
 pub struct LeaseMetrics {
     held: Gauge,
@@ -88,15 +88,15 @@ pub struct AgentLease {
     metrics: LeaseMetrics,
 }
 
-/// What became of one try to take the Lease.
+/// The outcome of one attempt to take the Lease.
 pub enum Attempt {
     /// It is ours.
     Taken(Box<AgentLease>),
     /// Somebody else has it.
     Waiting {
-        /// Who.
+        /// The holder.
         holder: Box<str>,
-        /// When it is over if it does not move.
+        /// Time at which it is over if it does not move.
         longest: Duration,
     },
 }
@@ -287,12 +287,12 @@ impl AgentLease {
         renewed
     }
 
-    /// What its holder may do now.
+    /// The holder's rights now.
     pub fn may(&self) -> May {
         self.held().may((self.clock)())
     }
 
-    /// What changes of the hold changes what may be written, at once.
+    /// Changes the hold, and with it at once the permission to write.
     fn permit(&self, change: impl FnOnce(&mut Hold)) {
         let mut hold = self.held();
         change(&mut hold);

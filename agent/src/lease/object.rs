@@ -15,10 +15,10 @@ use shared::{
 
 use super::machine::{DURATION, DURATION_DEFAULT, Record};
 
-/// What a Lease says whose holder gives it back.
+/// Value of the annotation on a Lease that its holder released.
 const GIVEN_BACK: &str = "true";
 
-/// What the Lease says.
+/// Reads the Lease's record.
 pub(super) fn record(lease: &Lease) -> Record {
     let spec = lease.spec.clone().unwrap_or_default();
     let seconds = spec

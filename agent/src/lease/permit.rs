@@ -40,7 +40,7 @@ impl WritePermit {
         self.0.send_replace(if on { Until::Always } else { Until::Never });
     }
 
-    /// Whether a write may begin now.
+    /// Returns true if a write may begin now.
     pub fn holds(&self) -> bool {
         holds(*self.0.borrow())
     }

@@ -55,7 +55,7 @@ pub struct LeaveArgs {
     /// Namespace of the agent, with its Leases. In a pod it is the pod's unless it is given
     #[arg(long, env = "TRIBUTARY_AGENT_NAMESPACE", value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// What stays; several with commas
+    /// Objects to keep; several with commas
     #[arg(
         long,
         env = "TRIBUTARY_LEAVE_KEEP",
@@ -68,7 +68,7 @@ pub struct LeaveArgs {
     /// the cluster's own
     #[arg(long, env = "TRIBUTARY_FORGET_ID")]
     pub forget_id: bool,
-    /// How long an agent that still runs here is waited for, in seconds: none may, for it would make things again
+    /// Time to wait for a running agent to stop, in seconds: an agent that runs would make the objects again
     #[arg(
         long,
         env = "TRIBUTARY_LEAVE_WAIT",
@@ -82,7 +82,7 @@ pub struct LeaveArgs {
     pub confirm: bool,
 }
 
-/// What may stay in a cluster that leaves.
+/// Objects that may stay in a cluster that leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Keep {
     /// ServiceImports with their derived Services and EndpointSlices: clients go on to be served by what stands there,

@@ -47,7 +47,7 @@ impl Kind {
 /// An object with the agent's label, or with fields of the agent's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// What it is.
+    /// The object's kind.
     pub kind: Kind,
     /// Its namespace; empty: it has none.
     pub namespace: String,
@@ -59,16 +59,16 @@ pub struct Found {
     pub finalizers: Vec<String>,
 }
 
-/// What is asked to stay.
+/// The request to keep objects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wish {
-    /// What stays.
+    /// Objects to keep.
     pub keep: BTreeSet<Keep>,
     /// The cluster's id goes too.
     pub forget_id: bool,
 }
 
-/// What becomes of an object.
+/// The fate of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is deleted.
@@ -83,7 +83,7 @@ pub enum Fate {
     NotOurs,
 }
 
-/// What becomes of one.
+/// Decides the fate of an object.
 pub fn fate(found: &Found, wish: &Wish) -> Fate {
     if !found.ours {
         return Fate::NotOurs;
@@ -105,7 +105,7 @@ pub fn fate(found: &Found, wish: &Wish) -> Fate {
     }
 }
 
-/// Whether something is to be done about it.
+/// Returns true if leaving acts on it.
 pub fn is_due(found: &Found, wish: &Wish) -> bool {
     match fate(found, wish) {
         Fate::Goes | Fate::TakenBack | Fate::GivenUp => true,

@@ -14,7 +14,7 @@ use tonic::{Code, Request, transport::Channel};
 use super::report::Hub;
 use crate::run;
 
-/// How long one address of the hub may take to answer.
+/// Time that one address of the hub may take to answer.
 const HUB_WAIT: Duration = Duration::from_secs(15);
 
 /// The way to the hub, and who comes.

@@ -14,7 +14,7 @@ use crate::lease::{
     self, AgentLease, Attempt, Election, LeaseMetrics, WritePermit, machine::RETRY_PERIOD, monotonic,
 };
 
-/// That nobody else leads here. Dropping it ends its renewal.
+/// Proof that nobody else leads here. Dropping it ends its renewal.
 pub(super) enum Lead {
     /// The Lease is ours.
     Held(Box<Held>),
@@ -101,7 +101,7 @@ impl Lead {
     }
 }
 
-/// Who leads here, if anybody does.
+/// Returns the current leader.
 pub(super) async fn leader(client: &Client, namespace: &str) -> anyhow::Result<Option<String>> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let found = leases.get_opt(AGENT_LEASE).await?;

@@ -30,9 +30,9 @@ use hub::Way;
 use lead::Lead;
 use report::Hub;
 
-/// How often the cluster is looked at anew before what is still there counts as stuck.
+/// Number of looks at the cluster before a remaining object counts as stuck.
 const LOOKS_MAX: usize = 5;
-/// How long to wait before looking again: an object may take a moment to go.
+/// Delay before the next look: an object may take a moment to go.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Runs the command.

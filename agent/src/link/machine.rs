@@ -28,7 +28,7 @@ const NEWS_INTERVAL_MILLIS: u64 = 250;
 /// Longest time by which an epoch may be ahead of this agent's clock, in milliseconds.
 const EPOCH_AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
-/// What does not change while the agent runs, and the hub is told in Hello.
+/// The constant part of the agent's Hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
     /// The agent's version.
@@ -50,9 +50,9 @@ pub enum Violation {
          copy of its data is running. Nothing was changed here. Stop that hub, or start it with --adopt-epoch"
     )]
     OlderEpoch {
-        /// What the hub serves.
+        /// The hub's epoch.
         offered: Epoch,
-        /// What this cluster has known.
+        /// The newest epoch that this cluster has known.
         known: Epoch,
     },
     /// A position of another epoch than the one in which the hub admitted this session.
@@ -80,13 +80,13 @@ pub enum Violation {
     /// The versions do not overlap.
     #[error("the hub speaks protocol version {theirs}, this agent {PROTOCOL_VERSION} and its neighbours")]
     Version {
-        /// What the hub speaks.
+        /// The hub's version of the protocol.
         theirs: u32,
     },
     /// A message came out of order.
     #[error("the hub sent {what} where it has no place")]
     OutOfPlace {
-        /// Which message.
+        /// The message's name.
         what: &'static str,
     },
     /// Differences came that led from nothing that is held.
@@ -102,10 +102,10 @@ pub enum Violation {
     },
 }
 
-/// What a message of the hub led to.
+/// The result of a message from the hub.
 #[derive(Debug, Default)]
 pub struct Reaction {
-    /// What must be planned again.
+    /// Services to plan again.
     pub touched: Option<Touched>,
     /// Facts that the hub refused.
     pub refused: Vec<FactKey>,
@@ -119,15 +119,15 @@ pub struct Reaction {
     pub wanted: u64,
     /// Objects that were not taken, or not whole, by this cluster's own rules.
     pub turned_away: u64,
-    /// What is to be said of them.
+    /// Complaints to log.
     pub complaints: Vec<String>,
-    /// What came of the request for a certificate.
+    /// The outcome of the certificate request.
     pub renewed: Option<Result<Box<Renewed>, Box<str>>>,
     /// The session is open; its epoch must be remembered before anything of it is applied.
     pub welcomed: Option<Box<Welcome>>,
 }
 
-/// What must be planned again because of a message, beside what else came of it.
+/// Splits a message's result into services to plan again and everything else.
 pub fn touched_by(mut reaction: Result<Reaction, Violation>) -> (Touched, Result<Reaction, Violation>) {
     let touched = reaction
         .as_mut()
@@ -136,7 +136,7 @@ pub fn touched_by(mut reaction: Result<Reaction, Violation>) -> (Touched, Result
     (touched.unwrap_or(Touched::none()), reaction)
 }
 
-/// What the hub tells of an object, as it was decoded; the decoding is wire conversion and done before.
+/// Decoder of one object in the hub's message; decoding is wire conversion and happens before the machine.
 pub type DecodeItem = fn(bytes::Bytes) -> Option<Told>;
 
 /// The machine of one session.
@@ -157,7 +157,7 @@ pub struct Session {
     applied: ToldApplied,
 }
 
-/// What the hub was told of what stands.
+/// The position last reported to the hub.
 #[derive(Debug, Default)]
 struct ToldApplied {
     at: u64,
@@ -198,10 +198,10 @@ struct InterestChange {
     removed: BTreeSet<Box<str>>,
 }
 
-/// What a session begins with.
+/// Inputs of a new session.
 #[derive(Debug)]
 pub struct Beginning<'a> {
-    /// What does not change.
+    /// The constant part of the Hello.
     pub introduction: &'a Introduction,
     /// The highest epoch that is known.
     pub known_epoch: Option<Epoch>,
@@ -367,7 +367,7 @@ impl Session {
         Ok(reaction)
     }
 
-    /// What came of the differences of a message.
+    /// Handles the differences of a message.
     fn on_differences(&mut self, desired: &mut Desired, reaction: &mut Reaction) -> Result<(), Violation> {
         let news = desired.take_news();
         if news.refused {
@@ -499,7 +499,7 @@ impl Session {
         }
     }
 
-    /// When to look again though nothing happens.
+    /// Time at which to look again though nothing happens.
     pub fn next_deadline(&self) -> u64 {
         match self.open {
             None => self.heard_at + WELCOME_WAIT_MILLIS,
@@ -507,7 +507,7 @@ impl Session {
         }
     }
 
-    /// Whether the stream is to be given up.
+    /// Fails if the stream is to be given up.
     pub fn check_silence(&self, now: u64) -> Result<(), Violation> {
         let bound = self.open.map_or(WELCOME_WAIT_MILLIS, |limits| limits.silence_max);
         let millis = now.saturating_sub(self.heard_at);
@@ -529,7 +529,7 @@ impl Session {
         asks
     }
 
-    /// Whether the hub has admitted this session.
+    /// Returns true if the hub has admitted this session.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }

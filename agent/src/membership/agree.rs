@@ -22,7 +22,7 @@ use super::{
 };
 use crate::watch::{Dirty, Kept, Watched, Whole};
 
-/// What the agent waits for while a property says another thing, as people read it.
+/// Words for people while the agent waits for a property that has another value.
 const AWAITED: &str =
     "ClusterProperties cluster.clusterset.k8s.io and clusterset.k8s.io that agree with the certificate";
 

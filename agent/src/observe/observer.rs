@@ -182,7 +182,7 @@ impl Observer {
     }
 }
 
-/// What is wrong now, and was not before.
+/// Problems that are new since the last look.
 fn news<'a>(
     before: &BTreeMap<String, String>,
     now: &'a BTreeMap<String, String>,

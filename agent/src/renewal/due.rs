@@ -13,7 +13,7 @@ pub struct Life {
     pub not_after: UnixMillis,
 }
 
-/// What is to be done about a certificate.
+/// The next step for a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing for so many milliseconds.
@@ -35,7 +35,7 @@ const PAUSE_MAX_MILLIS: u64 = 3_600_000;
 /// Failures after which pauses grow no more, which only bounds the arithmetic.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// What is remembered between two looks.
+/// Memory between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     seed: u64,
@@ -53,7 +53,7 @@ impl Schedule {
         }
     }
 
-    /// What is to be done at this time.
+    /// Decides the next step at this time.
     pub fn judge(&self, life: Life, now: UnixMillis) -> Verdict {
         if now >= life.not_after {
             return Verdict::Ended;
@@ -66,7 +66,7 @@ impl Schedule {
         }
     }
 
-    /// When it is due.
+    /// Time at which it is due.
     fn due(&self, life: Life) -> UnixMillis {
         let span = span(life);
         let jitter = span / JITTER_PART;

@@ -49,7 +49,7 @@ const REFUSED: &str = "refused";
 const FAILED: &str = "failed";
 const UNTRUSTED: &str = "untrusted";
 
-/// What is counted of renewals.
+/// Metrics of renewals.
 #[derive(Debug, Clone, Default)]
 pub struct RenewalMetrics(Family<Outcome, Counter>);
 
@@ -75,13 +75,13 @@ impl RenewalMetrics {
     }
 }
 
-/// What a cluster that joined keeps, and where.
+/// The credentials of a joined cluster, and their place.
 pub struct Renewing {
     /// The files.
     pub files: TlsFiles,
     /// The Secret, if there is one.
     pub secret: Option<String>,
-    /// What is in force.
+    /// The credentials in use.
     pub credentials: Arc<LiveCredentials>,
 }
 
@@ -258,7 +258,7 @@ fn next_key(kept: &Kept, current: KeyFingerprint, refused: Option<KeyFingerprint
     })
 }
 
-/// What is kept from now on.
+/// The credentials to store from now on.
 fn given(renewed: Renewed, key: String, authorities: Option<String>) -> Kept {
     let pem = |all: &[bytes::Bytes]| {
         all.iter()

@@ -187,7 +187,7 @@ fn status_code(error: &watcher::Error) -> u16 {
     }
 }
 
-/// What people are to be told: each once, however often it is tried.
+/// Reports for people: each once, however often the watch is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Notice {
     Failing(Failure),
@@ -211,17 +211,17 @@ fn tell<K: Kept>(kind: &str, store: &Watched<K>, notice: Option<Notice>, error: 
     }
 }
 
-/// How the watch of a kind has been doing.
+/// The recent health of a kind's watch.
 #[derive(Debug)]
 struct Course {
     backoff: Backoff,
     denials: Denials,
     failures: u32,
-    /// What people believe.
+    /// The failure last reported.
     told: Option<Failure>,
-    /// When the present watch finished its listing.
+    /// Time at which the present watch finished its listing.
     listed_at: Option<Instant>,
-    /// When the last request of a watch that failed before began, at the latest.
+    /// Time at which the last request of a watch that failed before began, at the latest.
     retried_at: Option<Instant>,
 }
 
@@ -254,7 +254,7 @@ impl Course {
         }
     }
 
-    /// When the watch counts as a good one if nothing goes wrong before; absent when nothing depends on it.
+    /// Time from which the watch counts as good if it does not fail before; absent when nothing depends on it.
     fn good_at(&self) -> Option<Instant> {
         if self.failures == 0 {
             return None;

@@ -49,7 +49,7 @@ struct State<K> {
     listing: bool,
     /// The number of the last listing that began: what it has shown bears it.
     begun: u64,
-    /// How many listings were completed.
+    /// Number of completed listings.
     listings: u64,
     /// The greatest resource version that the watch has shown: it tells all changes of a kind in their order.
     seen: u64,
@@ -98,7 +98,7 @@ impl<K: Kept> Watched<K> {
         }
     }
 
-    /// Whether the kind has been listed, and can be.
+    /// Returns true if the kind has been listed, and can be.
     pub fn is_listed(&self) -> bool {
         *self.shared.listed.borrow()
     }
@@ -454,7 +454,7 @@ impl<K: Kept> State<K> {
     }
 }
 
-/// Where an object bears the name of its service.
+/// Returns true if an object has the name of its service.
 fn is_namesake((namespace, name): &ObjectKey, service: &ServiceKey) -> bool {
     *namespace == service.namespace && *name == service.name
 }

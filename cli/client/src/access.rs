@@ -21,7 +21,7 @@ use crate::{
 /// Longest time for one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Which hub, with whose certificate. A context fills in what no flag and no variable gives.
+/// Hub and client certificate. A context fills in what no flag and no variable gives.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AccessArgs {
     /// Context to use instead of the current one (`tributary context list`)

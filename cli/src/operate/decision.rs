@@ -1,10 +1,10 @@
-//! What every command that decides about members takes.
+//! Flags of every command that decides about members.
 
 use clap::Args;
 
 use super::hub_args::HubArgs;
 
-/// What only operators do.
+/// The right that only operators have.
 pub(super) const DECIDES: &str = "decides about members";
 
 #[derive(Debug, Clone, Args)]

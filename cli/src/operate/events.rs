@@ -57,7 +57,7 @@ pub struct EventsArgs {
     hub: HubArgs,
 }
 
-/// Where to begin, in time.
+/// The start, in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Since {
     /// So many milliseconds ago, by the hub's clock.

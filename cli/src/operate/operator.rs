@@ -8,7 +8,7 @@ use shared::model::{advice, name::is_dns_label};
 
 use super::{decision::DecisionArgs, hub_args::connect, member::key_fingerprint, print};
 
-/// What only operators do.
+/// The right that only operators have.
 const DECIDES: &str = "decides about certificates";
 
 /// Decide about operators' certificates.

@@ -59,7 +59,7 @@ enum PolicyCommand {
     Release(ReleaseArgs),
 }
 
-/// What only operators do.
+/// The right that only operators have.
 const DECIDES: &str = "decides about the policy";
 
 #[derive(Debug, Args)]

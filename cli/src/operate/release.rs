@@ -11,7 +11,7 @@ use super::{
     print,
 };
 
-/// What is let go: one of the two.
+/// Flags that choose one of the two holds.
 #[derive(Debug, Args)]
 pub(super) struct ReleaseArgs {
     /// The member whose removals are held

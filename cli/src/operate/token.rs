@@ -19,7 +19,7 @@ use super::{
     print,
 };
 
-/// What only operators do.
+/// The right that only operators have.
 const DECIDES: &str = "decides who joins";
 
 /// Make, see and take back tokens with which clusters join.
@@ -56,13 +56,13 @@ enum TokenCommand {
 struct CreateArgs {
     #[command(flatten)]
     scope: ScopeArgs,
-    /// How many clusters may join with it
+    /// Number of clusters that may join with it
     #[arg(long, env = "TRIBUTARY_TOKEN_USES", value_name = "COUNT", default_value_t = 1)]
     uses: u32,
     /// For how long it is good, as 90s, 30m, 24h or 7d
     #[arg(long, env = "TRIBUTARY_TOKEN_EXPIRES", value_name = "TIME", default_value = "24h", value_parser = duration)]
     expires: Duration,
-    /// Where clusters join; unless given, the hosts of --hub with the port at which the hub lets clusters join
+    /// Join address of the hub; unless given, the hosts of --hub with the port at which the hub lets clusters join
     #[arg(
         long = "join-address",
         env = "TRIBUTARY_JOIN_ADDRESS",
@@ -74,7 +74,7 @@ struct CreateArgs {
     hub: HubArgs,
 }
 
-/// Who may join: one of the two.
+/// Clusters that may join: one of the two.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct ScopeArgs {
@@ -192,7 +192,7 @@ async fn create(args: CreateArgs) -> anyhow::Result<String> {
     })
 }
 
-/// What to do in the cluster that is to join.
+/// The next step in the cluster that joins.
 fn next(scope: &TokenScope) -> String {
     let cluster = match scope {
         TokenScope::Id(id) => Some(id),

@@ -72,7 +72,7 @@ pub(super) struct ClusterArgs {
     pub(super) namespace: String,
 }
 
-/// How Helm is called.
+/// Flags for Helm.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ChartArgs {
     /// Helm 3.14 or newer
@@ -101,7 +101,7 @@ pub(super) struct CommonArgs {
     /// The longest that one step is waited for, as 90s, 10m or 1h
     #[arg(long, env = "TRIBUTARY_TIMEOUT", value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub(super) timeout: Duration,
-    /// How to print the result; progress goes to standard error
+    /// Format of the result; progress goes to standard error
     #[arg(
         long,
         short = 'o',
@@ -112,7 +112,7 @@ pub(super) struct CommonArgs {
     pub(super) output: Form,
 }
 
-/// How a result is printed.
+/// Format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// For people.
@@ -132,10 +132,10 @@ pub struct InitArgs {
     /// Name of the operator whose certificate is made; that of the run before, or admin, unless given
     #[arg(long, env = "TRIBUTARY_OPERATOR_NAME", value_name = "NAME", value_parser = operator_name)]
     pub(super) operator: Option<String>,
-    /// Where members reach the hub, if its Service does not say it
+    /// Address at which members reach the hub, unless its Service has one
     #[arg(long, env = "TRIBUTARY_ADDRESS", value_name = "HOST:PORT", value_parser = host_port)]
     pub(super) address: Option<HubAddress>,
-    /// Where clusters join; the host of the hub's address and the Service's join port unless given
+    /// Address at which clusters join; unless given, the host of the hub's address and the Service's join port
     #[arg(long, env = "TRIBUTARY_JOIN_ADDRESS", value_name = "HOST:PORT", value_parser = host_port)]
     pub(super) join_address: Option<HubAddress>,
     /// Type of the hub's Service; that of the run before, or LoadBalancer, unless given
@@ -188,7 +188,7 @@ pub struct JoinArgs {
     pub(super) common: CommonArgs,
 }
 
-/// Whether CoreDNS is changed.
+/// Choice to change CoreDNS or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Dns {
     /// Change it.

@@ -1,4 +1,4 @@
-//! What would be applied, as files: a namespace, Secrets, and values of the charts.
+//! Writes what would be applied as files: a namespace, Secrets, and values of the charts.
 
 use std::{
     fs::{self, OpenOptions},

@@ -32,7 +32,7 @@ pub(super) const DEFINITIONS_RELEASE: &str = "tributary-crds";
 const OWNER: &str = "meta.helm.sh/release-name";
 /// By which Helm marks the namespace of that release.
 const OWNER_NAMESPACE: &str = "meta.helm.sh/release-namespace";
-/// How Helm says that there is no such release. Other errors have the words "not found" too.
+/// Helm's words for a missing release. Other errors have the words "not found" too.
 const NO_RELEASE: &str = "release: not found";
 
 /// Helm, as the user has it.
@@ -58,7 +58,7 @@ enum Place {
     Registry(String),
 }
 
-/// What `helm get metadata` says.
+/// The output of `helm get metadata`.
 #[derive(Deserialize)]
 struct Metadata {
     version: String,

@@ -1,5 +1,5 @@
-//! What is kept on this machine: the keys of a clusterset, and what later commands need, in a directory beside the contexts.
-//! A key is readable by its owner only, and is never made anew. `remembered.rs`: what later commands need.
+//! The client's directory on this machine, beside the contexts: the keys of a clusterset, and what later commands need
+//! (`remembered.rs`). A key is readable by its owner only, and is never made anew.
 
 mod remembered;
 
@@ -197,7 +197,7 @@ impl Home {
         directory.write_issued(&issued).map(drop)
     }
 
-    /// What an operator needs for TLS.
+    /// The operator's TLS credentials.
     pub(super) fn operator(&self, name: &str) -> anyhow::Result<Pem> {
         Ok(Pem {
             cert: self.need(&format!("{name}.crt"))?.into_bytes(),
@@ -215,7 +215,7 @@ impl Home {
         Ok(facts.with_context(cannot)?.identity.clusterset)
     }
 
-    /// What earlier commands remembered.
+    /// Everything that earlier commands remembered.
     pub(super) fn remembered(&self) -> anyhow::Result<Remembered> {
         let Some(text) = self.text(REMEMBERED)? else {
             return Ok(Remembered::default());

@@ -17,7 +17,7 @@ use super::home::{Home, HubPlace};
 
 /// Longest time for one request.
 const REQUEST_WAIT: Duration = Duration::from_secs(15);
-/// How long a token is good: as long as a person may take to correct an installation.
+/// Lifetime of a token: a person may take that long to correct an installation.
 const TOKEN_GOOD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A connection to the hub.

@@ -7,7 +7,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::progress::Progress;
 
-/// How often a cluster is looked at while something is waited for.
+/// Interval of looks at a cluster during a wait.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A step and what is to be done about it.
@@ -34,7 +34,7 @@ impl<S> Planned<S> {
     }
 }
 
-/// What was seen of something that is waited for.
+/// The outcome of a look during a wait.
 pub(super) enum Look<T> {
     /// It is there.
     Ready(T),

@@ -20,7 +20,7 @@ pub(super) const DEFINITIONS: [(&str, &str); 4] = [
     ("serviceimports.multicluster.x-k8s.io", "serviceImports"),
 ];
 
-/// What every chart with a program is told of the image.
+/// Sets the image in the values of a chart with a program.
 fn image(values: &mut Value, charts: &ChartArgs) {
     if let Some(registry) = &charts.image_registry {
         values["image"]["registry"] = json!(registry);

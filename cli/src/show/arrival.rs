@@ -1,11 +1,11 @@
-//! Where an import arrived: compares what each member says to have applied with the revisions of the import.
-//! It asks nobody.
+//! The arrival of an import: compares the position that each member reports with the revisions of the import. It asks
+//! nobody.
 
 use proto::v1;
 
 use crate::operate::print::span;
 
-/// How far an import is in one member.
+/// The progress of an import in one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arrival {
     /// The member.
@@ -26,7 +26,7 @@ pub(super) fn wanted(explained: &v1::ExplainResponse) -> Option<u64> {
     slices.map(|slice| slice.revision).chain([import]).max()
 }
 
-/// How far the import is in each member, or in one.
+/// The progress of the import in each member, or in one.
 pub(super) fn arrivals(
     explained: &v1::ExplainResponse,
     members: &[v1::MemberState],

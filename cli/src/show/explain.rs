@@ -18,7 +18,7 @@ use crate::{
     output::Output,
 };
 
-/// What is explained.
+/// The subject of the explanation.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// Service, as NAMESPACE/NAME; with --topology a Cluster

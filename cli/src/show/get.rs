@@ -35,7 +35,7 @@ enum Kind {
     Slices,
 }
 
-/// What is listed.
+/// The objects to list.
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// Kind of the objects

@@ -1,4 +1,4 @@
-//! What needs attention in a clusterset, each with the next step. It asks nobody.
+//! Problems of a clusterset, each with the next step. It asks nobody.
 
 use std::time::Duration;
 

@@ -49,7 +49,7 @@ struct Built {
     /// Architectures; all of them by default.
     #[arg(long = "architecture", value_enum, value_delimiter = ',', default_values_t = Architecture::ALL)]
     architectures: Vec<Architecture>,
-    /// Where to; what is there is replaced.
+    /// Output directory; existing content is replaced
     #[arg(long, value_name = "DIR", default_value = "target/images")]
     out: PathBuf,
 }

@@ -1,5 +1,5 @@
-//! What an operator's decision does, in sentences for people, seen in the state on which it is decided.
-//! Pure; whether the decision is allowed at all is the fold's to say.
+//! The effects of an operator's decision, in sentences for people, computed from the state on which it is decided.
+//! Pure; the fold says whether the decision is allowed at all.
 
 mod leaving;
 mod loss;
@@ -88,7 +88,7 @@ fn evict(state: &State, cluster: &ClusterId) -> Effects {
     }
 }
 
-/// What a member took back goes as it would have gone.
+/// Effects of accepting a member's withdrawals: they take place as usual.
 fn release_brake(state: &State, cluster: &ClusterId) -> Effects {
     let member = state.current_member(cluster);
     let held: Vec<&ServiceKey> = member
@@ -110,7 +110,7 @@ fn release_brake(state: &State, cluster: &ClusterId) -> Effects {
     }
 }
 
-/// Who is withdrawn then.
+/// Lists the members that would be withdrawn.
 fn release_self_preservation(state: &State) -> Effects {
     let after = state.loss().after_millis / 1_000;
     let lost = state.members().iter().filter(|(_, member)| {
@@ -198,7 +198,7 @@ fn forget(state: &State, cluster: &ClusterId) -> Effects {
     }
 }
 
-/// What follows for the one whose key it is, and for everybody else who has it.
+/// Effects on the holder of the key, and on everybody else who has it.
 fn revoke(state: &State, holder: &KeyHolder, key: KeyFingerprint) -> Effects {
     let mut expected = vec![format!(
         "key {key} is refused for ever, whoever comes with it; what is open under it ends"
@@ -247,7 +247,7 @@ fn new_key_needed(role: &str, name: &str) -> String {
     format!("{role} {name} needs a certificate with a new key; other certificates of that name stay good")
 }
 
-/// Who stands first then: the oldest one.
+/// Names the export that would come first: the oldest one.
 fn release(state: &State, service: &ServiceKey) -> Effects {
     let held = state.contest(service).map(|contest| &contest.standing.cluster);
     let oldest = state.exporters(service).filter_map(|cluster| {

@@ -26,7 +26,7 @@ const SCAN_MAX: usize = 20_000;
 /// encode alike, and every difference costs one more way there and back.
 pub const WANTED_PATIENCE: usize = 64;
 
-/// Where a member stands.
+/// The position of a member.
 #[derive(Debug)]
 pub struct Push {
     member: ClusterId,
@@ -41,20 +41,20 @@ pub struct Push {
     told: Option<Cursor>,
     /// True when something for this member was sent since `told`.
     unsettled: bool,
-    /// When the oldest change was recorded that was sent since `told`, in monotonic milliseconds, if that is known. A
-    /// snapshot counts for none.
+    /// Time at which the oldest change sent since `told` was recorded, in monotonic milliseconds, if known. A snapshot
+    /// does not count.
     oldest_sent: Option<u64>,
     told_changes: Option<ToldChanges>,
-    /// What the policy of the clusterset lets it take.
+    /// The member's import filter, from the clusterset's policy.
     takes: Takes,
     /// The member understands differences, and could make objects of them.
     differences: bool,
     /// Of everything within its interest the member was sent the version that stood at this revision, and nothing before
     /// it is missing: `None` while a snapshot or an added namespace is under way.
     caught_up: Option<Revision>,
-    /// What it asked for whole and was not sent yet; at most [`ITEMS_WANTED_MAX`].
+    /// Objects that it requested whole and that were not sent yet; at most [`ITEMS_WANTED_MAX`].
     wanted: BTreeSet<DerivedKey>,
-    /// How often it asked.
+    /// Number of requests.
     asked: usize,
     differences_sent: u64,
 }
@@ -64,7 +64,7 @@ pub struct Push {
 pub struct ToldChanges {
     /// Up to where.
     pub revision: Revision,
-    /// When the oldest of them was recorded, in monotonic milliseconds.
+    /// Time at which the oldest of them was recorded, in monotonic milliseconds.
     pub recorded_at: u64,
 }
 
@@ -167,7 +167,7 @@ impl Push {
         }
     }
 
-    /// How many differences were sent.
+    /// Number of differences sent.
     pub fn differences_sent(&self) -> u64 {
         self.differences_sent
     }
@@ -202,7 +202,7 @@ impl Push {
         &self.interest.namespaces
     }
 
-    /// How many namespaces the member is interested in; `None`: all.
+    /// Number of namespaces in the member's interest; `None`: all.
     pub fn interest_size(&self) -> Option<usize> {
         match &self.interest.namespaces {
             Namespaces::All => None,
@@ -348,9 +348,9 @@ impl Push {
         })
     }
 
-    /// What the member wants whole, in the version that stands now, or its removal. The position is told once more behind
-    /// it: what the member was told before that it does not believe. What has left no trace here was removed, and that
-    /// was sent, or a snapshot is due.
+    /// The next object that the member wants whole, in its current version, or its removal. The position follows once
+    /// more, since the member distrusts the one it got before. An object without a trace here was removed: either its
+    /// removal was sent, or a snapshot is due.
     fn next_wanted(&mut self, view: &View) -> Option<HubMessage> {
         let mut chunk = Chunk::of(self.chunk_bytes);
         while !chunk.is_full()
@@ -448,7 +448,7 @@ impl Push {
     }
 }
 
-/// Whether the interest still covers a room of a snapshot that was begun under an older one.
+/// Returns true if the interest still covers a room of a snapshot that was begun under an older one.
 fn covers(interest: &Interest, room: &Room) -> bool {
     match room {
         Room::Namespace(name) => interest.namespaces.contains(name),

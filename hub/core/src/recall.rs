@@ -20,7 +20,7 @@ const PAGE_FACTS_BYTES: usize = 4 * 1024 * 1024;
 pub const LOG_FACTS_BYTES: usize = 64 * 1024 * 1024;
 /// Facts of fewer bytes are not kept: hardly ever does a difference lead on from one.
 const KEPT_BYTES_MIN: usize = 32;
-/// What keeping one costs besides its bytes.
+/// Memory of an entry besides its bytes.
 const ENTRY_BYTES: usize = 64;
 /// One event, however large it is.
 const ONE: Budget = Budget { events: 1, bytes: 0 };
@@ -227,7 +227,7 @@ fn whole(
     Ok(Page { events, head })
 }
 
-/// What was stored at a revision, if the log has it.
+/// The payload stored at a revision, if the log has it.
 pub fn payload_at(
     history: &dyn History,
     epoch: Epoch,

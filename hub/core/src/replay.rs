@@ -27,7 +27,7 @@ pub enum ReplayError {
     Event {
         /// Its revision.
         revision: u64,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The snapshot cannot be restored.
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// What a release of version 3 says of a log of these events.
+    /// The outcome of opening a log of these events with a release of version 3.
     fn by_the_third(events: &[Event], snapshot_after: Option<usize>) -> Result<u32, ForeignRules> {
         let (mut log, mut state) = (log(), State::new());
         for (number, event) in events.iter().enumerate() {

@@ -14,20 +14,20 @@ use super::{
 /// The longest that a member is to leave before it does, in milliseconds: a week. What is put off further is forgotten.
 pub const LEAVING_LONGEST_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// That a member is to leave.
+/// The departure of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaving {
     /// Name in the certificate of the operator who said so.
     pub operator: Box<str>,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub since: UnixMillis,
-    /// When the membership ends, by the hub's clock.
+    /// Time at which the membership ends, by the hub's clock.
     pub until: UnixMillis,
     /// It ends as an eviction: the id needs an operator's word from then on.
     pub evicts: bool,
 }
 
-/// What of a departure is recorded.
+/// Returns the part of a departure to record.
 pub(super) fn decide(
     state: &State,
     cluster: &ClusterId,
@@ -171,14 +171,14 @@ fn set(state: &mut State, cluster: &ClusterId, leaving: Option<Leaving>, step: &
 }
 
 impl Member {
-    /// That it is to leave, and when; `None`: it is not, or has left.
+    /// Its departure and the time; `None`: it is not leaving, or has left.
     pub fn leaving(&self) -> Option<&Leaving> {
         self.leaving.as_ref()
     }
 }
 
 impl State {
-    /// Whether a member other than this one, that counts, has a ready endpoint behind a service.
+    /// Returns true if another counted member has a ready endpoint behind a service.
     pub fn is_served_without(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
         fate::is_served(self, service, |other| {
             other != cluster && self.counts(other, service)

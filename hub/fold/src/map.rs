@@ -19,12 +19,12 @@ impl<K: Ord, V> Map<K, V> {
         Self(RedBlackTreeMapSync::new_sync())
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.0.size()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -34,7 +34,7 @@ impl<K: Ord, V> Map<K, V> {
         self.0.get(key)
     }
 
-    /// Whether a key is there.
+    /// Returns true if a key is there.
     pub fn contains_key(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }

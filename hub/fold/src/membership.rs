@@ -213,7 +213,7 @@ fn make_room(state: &mut State, cluster: &ClusterId, step: &Step) {
     }
 }
 
-/// When the last certificate of all refused keys of a member ends, with those that it has now.
+/// Time at which the last certificate of all refused keys of a member ends, with those that it has now.
 fn refused_until(member: &Member) -> Option<UnixMillis> {
     let mut until = UnixMillis::default();
     if !member.refused_keys.is_empty() {
@@ -310,7 +310,7 @@ pub(super) fn current<'a>(state: &'a State, cluster: &ClusterId) -> Result<&'a M
     state.current_member(cluster).ok_or_else(|| stranger_to(cluster))
 }
 
-/// What who is no member is told.
+/// The refusal to a cluster that is no member.
 pub(super) fn stranger_to(cluster: &ClusterId) -> Rejection {
     Rejection::NotAMember {
         cluster: cluster.clone(),
@@ -400,7 +400,7 @@ pub(super) fn rekeyed(state: &mut State, cluster: &ClusterId, cluster_fingerprin
     }
 }
 
-/// What is known of a cluster that nothing is known of.
+/// The initial knowledge of an unknown cluster.
 fn stranger(step: &Step) -> Member {
     Member {
         status: MemberStatus::Forgotten,

@@ -13,7 +13,7 @@ use super::{Draft, State, contest, derived::Step, exports, gate::Gate, precedenc
 /// Most imports that are named of those that one member takes no more, or newly.
 pub(super) const SERVICES_NAMED_MAX: usize = 5;
 
-/// What another policy would change, all in order of keys.
+/// The changes that another policy would make, all in order of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PolicyOutcome {
     /// Exports that are taken now and would not be, and why.
@@ -29,9 +29,9 @@ pub struct PolicyOutcome {
     /// Imports of which an export that comes back is older than the one that stands first, which is held there: that
     /// one, and the older one.
     pub held: Vec<(ServiceKey, ClusterId, ClusterId)>,
-    /// How many endpoints of exports that stay would be left out and are not now, by member.
+    /// Number of endpoints of remaining exports that it would newly leave out, by member.
     pub endpoints_left_out: BTreeMap<ClusterId, usize>,
-    /// How many would come back.
+    /// Number of endpoints that would come back.
     pub endpoints_restored: BTreeMap<ClusterId, usize>,
     /// Imports that stand then and that a member would not take any more, by member.
     pub imports_gone: BTreeMap<ClusterId, SomeServices>,
@@ -41,11 +41,11 @@ pub struct PolicyOutcome {
     pub over_budget: Vec<(ClusterId, Limit, u64, u64)>,
     /// Members that are held and would not be any more, with how many exports.
     pub released: Vec<(ClusterId, usize)>,
-    /// What would become of members that are lost: now, and then, if it is not the same.
+    /// The policy on lost members now and then, if they differ.
     pub loss: Option<(Loss, Loss)>,
     /// Members that are withdrawn, and of whose endpoints something else would become.
     pub withdrawn: Vec<ClusterId>,
-    /// When a member is held: now, and then, if it is not the same.
+    /// The hold on mass withdrawals now and then, if they differ.
     pub brake: Option<(Brake, Brake)>,
     /// Patterns that match no member, each with its rule.
     pub unmatched: Vec<(Box<str>, String)>,
@@ -56,7 +56,7 @@ pub struct PolicyOutcome {
 pub struct SomeServices {
     /// In order of keys.
     pub named: Vec<ServiceKey>,
-    /// How many more.
+    /// Number of further ones.
     pub more: usize,
 }
 
@@ -129,7 +129,7 @@ impl Taker<'_> {
 }
 
 impl State {
-    /// What would follow from a policy.
+    /// Computes the effects of a policy.
     pub fn outcome(&self, policy: &Arc<Policy>) -> PolicyOutcome {
         let (now, then) = (Gate::of(self), Gate::under(self, policy));
         let mut outcome = PolicyOutcome::default();
@@ -159,7 +159,7 @@ impl State {
         outcome
     }
 
-    /// What would follow for members that are lost, and for those that are held.
+    /// Computes the effects on lost members, and on members on hold.
     fn outcome_for_lost_and_held(&self, policy: &Policy, outcome: &mut PolicyOutcome) {
         let (loss, brake) = (self.loss(), self.brake());
         outcome.loss = (loss != policy.loss).then_some((loss, policy.loss));
@@ -176,7 +176,7 @@ impl State {
         }
     }
 
-    /// What would follow for the exports of one service; whether its import stands then.
+    /// Computes the effects on the exports of one service; returns whether its import exists then.
     fn outcome_for(
         &self,
         service: &ServiceKey,

@@ -1,4 +1,4 @@
-//! What a ClusterProfile (KEP-4322) says: values and their words. It derives none.
+//! The content of a ClusterProfile (KEP-4322): values and their words. It derives none.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use model::{ClusterId, ClusterProperty, PropertyValue, UnixMillis};
 
 use super::Map;
 
-/// What a ClusterProfile says of a member.
+/// The ClusterProfile of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// The member; also the object's name.
@@ -36,12 +36,12 @@ impl Properties {
         self.all.values()
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
@@ -103,11 +103,11 @@ pub struct ProfileCondition {
 /// The conditions that a profile has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
-    /// Whether the member's control plane works.
+    /// The member's control plane works.
     ControlPlaneHealthy,
-    /// Whether the cluster is a member.
+    /// The cluster is a member.
     Joined,
-    /// Whether all of its nodes are ready.
+    /// All nodes of the member are ready.
     AllNodesHealthy,
 }
 

@@ -20,7 +20,8 @@ pub struct RecordedFact {
     reported: Reported,
 }
 
-/// What a member may report of a key: the kinds of facts that stand. Others are large, and there are many of these.
+/// A member's possible report about a key, for the kinds with a current fact. Other facts are large, and there are many
+/// of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reported {
     Export(Arc<Export>),

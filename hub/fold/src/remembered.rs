@@ -121,7 +121,7 @@ impl State {
                 .is_some_and(|member| member.taken_back.held_since(service).is_some())
     }
 
-    /// When a member is held that takes back most of its exports at once.
+    /// The policy on mass withdrawals.
     pub fn brake(&self) -> Brake {
         self.policy
             .as_ref()

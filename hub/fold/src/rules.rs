@@ -41,7 +41,7 @@ pub struct Rules {
     pub newest: u32,
 }
 
-/// What this program folds.
+/// The rules by which this program folds.
 pub const RULES: Rules = Rules::of(FOLD_VERSION);
 
 impl Rules {
@@ -54,7 +54,7 @@ impl Rules {
         Self { oldest, newest }
     }
 
-    /// Whether what a log says was folded by `version` can be folded here.
+    /// Checks that this program can continue a log that was folded by `version`.
     pub fn fold(self, version: u32) -> Result<(), ForeignRules> {
         if version > self.newest {
             return Err(ForeignRules::Newer(version, self));

@@ -59,14 +59,14 @@ pub enum SnapshotRow {
         cluster: ClusterId,
         /// Revision of the event that recorded the fact.
         revision: Revision,
-        /// When its removal was recorded.
+        /// Time at which its removal was recorded.
         at: UnixMillis,
         /// The fact with its bytes as they were sent.
         fact: EncodedFact,
     },
     /// The recorded removal of a derived object.
     Tombstone {
-        /// Which one.
+        /// The object's key.
         key: DerivedKey,
         /// Revision of the event that removed it.
         revision: Revision,
@@ -86,7 +86,7 @@ pub struct SnapshotHeader {
     pub recorded_at: UnixMillis,
     /// Cursors below it need a snapshot.
     pub tombstone_floor: Revision,
-    /// How many rows of each kind follow.
+    /// Number of member rows that follow.
     pub members: u64,
     /// Fact rows.
     pub facts: u64,
@@ -94,7 +94,7 @@ pub struct SnapshotHeader {
     pub derived: u64,
     /// Tombstone rows.
     pub tombstones: u64,
-    /// How many removals are remembered.
+    /// Number of removals to remember.
     pub tombstones_max: u32,
     /// Rows of revoked keys.
     pub revoked_keys: u64,
@@ -119,7 +119,7 @@ pub struct SnapshotHeader {
 pub struct MemberRow {
     /// The cluster.
     pub cluster: ClusterId,
-    /// Whether it belongs to the clusterset.
+    /// Membership in the clusterset.
     pub status: MemberStatus,
     /// Revision of its last join.
     pub incarnation: Revision,
@@ -135,15 +135,15 @@ pub struct MemberRow {
     pub contested_keys: BTreeSet<KeyFingerprint>,
     /// Keys of ended memberships.
     pub refused_keys: BTreeSet<KeyFingerprint>,
-    /// When the last certificate of those ends, if that is known.
+    /// Time at which the last certificate of those ends, if that is known.
     pub refused_until: Option<UnixMillis>,
-    /// How it is heard from.
+    /// Connectivity of the member.
     pub connectivity: Connectivity,
     /// Its endpoints do not count.
     pub withdrawn: bool,
     /// It is to leave.
     pub leaving: Option<Leaving>,
-    /// When status or connectivity last changed.
+    /// Time at which status or connectivity last changed.
     pub since: UnixMillis,
     /// Revisions of the completed listings of this incarnation.
     pub listings: BTreeMap<ListingGroup, Revision>,
@@ -152,7 +152,7 @@ pub struct MemberRow {
 /// A derived object without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DerivedRow {
-    /// Which one.
+    /// The object's key.
     pub key: DerivedKey,
     /// Revision of the event that last changed it.
     pub revision: Revision,

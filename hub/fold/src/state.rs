@@ -26,12 +26,12 @@ pub struct State {
     pub(super) fold_version: u32,
     pub(super) rules_since: UnixMillis,
     pub(super) members: Map<ClusterId, Arc<Member>>,
-    /// Who exports a service. No entry is empty.
+    /// The exporters of each service. No entry is empty.
     pub(super) exporters: Map<ServiceKey, Exporters>,
     pub(super) derived: DerivedStore,
     /// Keys that are refused for ever, whoever comes with them.
     pub(super) revoked_keys: Map<KeyFingerprint, RevokedKey>,
-    /// What an operator put in force; `None`: nothing yet.
+    /// The policy in force; `None`: no operator has set one.
     pub(super) policy: Option<AppliedPolicy>,
     /// The last dispute over the first place among a service's exports, while the export that stood there does.
     pub(super) contests: Map<ServiceKey, Contest>,
@@ -52,26 +52,26 @@ pub struct State {
 /// A token with which clusters join, and what it was used for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinTokenState {
-    /// What it is good for.
+    /// The token's scope.
     pub token: JoinToken,
-    /// Who made it.
+    /// The operator who made it.
     pub operator: Box<str>,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub created_at: UnixMillis,
-    /// When it was taken back.
+    /// Time of its revocation.
     pub revoked_at: Option<UnixMillis>,
-    /// Who joined with it, in order.
+    /// The clusters that joined with it, in order.
     pub used: Vec<JoinTokenUse>,
 }
 
-/// What a cluster was given for a token.
+/// The certificate that a cluster got for a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinTokenUse {
     /// Its id.
     pub cluster: ClusterId,
     /// Its key.
     pub key: KeyFingerprint,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub at: UnixMillis,
     /// The certificate and what it leads over, PEM.
     pub certificate: Arc<str>,
@@ -85,11 +85,11 @@ pub(super) type Exporters = FewMap<ClusterId, ()>;
 pub struct AppliedPolicy {
     /// Revision of the event that put it in force.
     pub revision: Revision,
-    /// Who did.
+    /// The operator.
     pub operator: Box<str>,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub at: UnixMillis,
-    /// What it says.
+    /// Its content.
     pub policy: Arc<Policy>,
     /// Revision of the event that made its rules on imports what they are; `None`: no policy ever had one.
     pub imports_since: Option<Revision>,
@@ -111,13 +111,13 @@ pub struct Contest {
 /// A key that is refused for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevokedKey {
-    /// Whose it was.
+    /// The key's holder.
     pub holder: KeyHolder,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub at: UnixMillis,
 }
 
-/// Whose key it is.
+/// The holder of a key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyHolder {
     /// The agent's of this cluster.
@@ -131,9 +131,9 @@ pub enum KeyHolder {
 /// An admitted key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AdmittedKey {
-    /// What is known of it.
+    /// Knowledge of the key.
     pub terms: KeyTerms,
-    /// When it was accepted; zero where it is not known how.
+    /// Time at which it was accepted; zero where it is not known how.
     pub accepted_at: UnixMillis,
     /// If the hub certified it: the key over whose session, before it the one over whose session that was certified, and so
     /// on; at most [`CERTIFIED_OVER_MAX`](super::CERTIFIED_OVER_MAX), the latest.
@@ -151,7 +151,7 @@ pub struct Member {
     pub(super) keys: BTreeMap<KeyFingerprint, AdmittedKey>,
     pub(super) contested_keys: BTreeSet<KeyFingerprint>,
     pub(super) refused_keys: Arc<BTreeSet<KeyFingerprint>>,
-    /// When the last certificate of the refused keys ends; `None`: not known of all, or there is none.
+    /// Time at which the last certificate of the refused keys ends; `None`: not known of all, or there is none.
     pub(super) refused_until: Option<UnixMillis>,
     pub(super) connectivity: Connectivity,
     pub(super) withdrawn: bool,
@@ -159,11 +159,11 @@ pub struct Member {
     pub(super) since: UnixMillis,
     pub(super) listings: BTreeMap<ListingGroup, Revision>,
     pub(super) facts: Map<FactKey, RecordedFact>,
-    /// What it reported and took back, while its brake is engaged or could be by it.
+    /// Its recent withdrawals, while a hold is in force or they could cause one.
     pub(super) taken_back: TakenBack,
 }
 
-/// Whether a cluster belongs to the clusterset.
+/// Membership of a cluster in the clusterset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemberStatus {
     /// It does.
@@ -176,7 +176,7 @@ pub enum MemberStatus {
     Forgotten,
 }
 
-/// How a member is heard from.
+/// Connectivity of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Connectivity {
     /// Heard from.
@@ -188,7 +188,7 @@ pub enum Connectivity {
 }
 
 impl Member {
-    /// Whether it belongs to the clusterset.
+    /// Its membership in the clusterset.
     pub fn status(&self) -> MemberStatus {
         self.status
     }
@@ -228,7 +228,7 @@ impl Member {
         &self.refused_keys
     }
 
-    /// How it is heard from; says nothing once the membership ended.
+    /// Its connectivity; meaningless once the membership ended.
     pub fn connectivity(&self) -> Connectivity {
         self.connectivity
     }
@@ -238,7 +238,7 @@ impl Member {
         self.withdrawn
     }
 
-    /// When status or connectivity last changed.
+    /// Time at which status or connectivity last changed.
     pub fn since(&self) -> UnixMillis {
         self.since
     }
@@ -282,7 +282,7 @@ impl Member {
             .take_while(move |(_, slice)| slice.key.service == *service)
     }
 
-    /// What its facts come to, as budgets count. It looks at each of them.
+    /// Usage of its facts, as budgets count. It looks at each of them.
     pub fn usage(&self) -> Usage {
         let facts = self.facts.values().map(|recorded| Usage::of(&recorded.encoded()));
         facts.fold(Usage::default(), Usage::and)
@@ -293,7 +293,7 @@ impl Member {
         Some((recorded.revision, recorded.export()?))
     }
 
-    /// What it took back lately, and what of it is held.
+    /// Its recent withdrawals, with those on hold.
     pub fn taken_back(&self) -> &TakenBack {
         &self.taken_back
     }
@@ -423,7 +423,7 @@ impl State {
         self.members.values().all(|member| member.facts.is_empty())
     }
 
-    /// How many facts all members have together.
+    /// Number of facts of all members together.
     pub fn fact_count(&self) -> usize {
         self.members.values().map(|member| member.facts.len()).sum()
     }
@@ -530,7 +530,7 @@ impl State {
         self.derived.tombstone(key)
     }
 
-    /// How many removals are remembered: recorded, for a replay must forget what was forgotten.
+    /// Number of removals to remember: recorded, for a replay must forget the same ones.
     pub fn tombstones_max(&self) -> u32 {
         self.derived.tombstones_max()
     }

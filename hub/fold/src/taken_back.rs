@@ -1,6 +1,6 @@
-//! What a member took back: exports, and slices of theirs. While its brake is engaged they are *held*, and count as if they
-//! were reported; else they are remembered for as long as they could engage it.
-//! Values only: it decides nothing, derives nothing, and knows no state.
+//! A member's withdrawals: exports, and slices of theirs. While a hold is in force they are *held* and count as if they
+//! were still reported; otherwise they are remembered for as long as they could cause a hold. Values only: it decides
+//! nothing, derives nothing, and knows no state.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::{
 /// The brake of a member, engaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngagedBrake {
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub since: UnixMillis,
     /// Exports that it took back then, or was about to.
     pub removed: u32,
@@ -27,7 +27,7 @@ pub struct EngagedBrake {
 pub struct RemovedFact {
     /// The fact as it was recorded.
     pub recorded: RecordedFact,
-    /// When its removal was recorded.
+    /// Time at which its removal was recorded.
     pub at: UnixMillis,
 }
 
@@ -37,7 +37,7 @@ impl RemovedFact {
     }
 }
 
-/// What one member took back.
+/// The withdrawals of one member.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TakenBack {
     brake: Option<EngagedBrake>,
@@ -88,7 +88,7 @@ impl TakenBack {
         Some(&self.facts.get(key)?.recorded)
     }
 
-    /// When an export that is held was taken back.
+    /// Time at which an export that is on hold was withdrawn.
     pub fn held_since(&self, service: &ServiceKey) -> Option<UnixMillis> {
         self.brake?;
         Some(self.facts.get(&FactKey::Export(service.clone()))?.at)
@@ -129,7 +129,7 @@ impl TakenBack {
         slices.take_while(move |(_, slice)| slice.key.service == *service)
     }
 
-    /// How many exports were taken back and are not forgotten.
+    /// Number of remembered withdrawn exports.
     pub(super) fn export_count(&self) -> usize {
         self.exports().count()
     }
@@ -141,7 +141,7 @@ impl TakenBack {
         })
     }
 
-    /// Whether the export of this service is among them.
+    /// Returns true if the export of this service is among them.
     pub(super) fn has_export(&self, service: &ServiceKey) -> bool {
         self.facts.contains_key(&FactKey::Export(service.clone()))
     }
@@ -179,7 +179,7 @@ impl TakenBack {
         export.into_iter().chain(slices.cloned()).collect()
     }
 
-    /// What was taken back up to then is forgotten. Nothing of it is held.
+    /// Forgets withdrawals up to then. None of them is on hold.
     pub(super) fn forget_until(&mut self, then: UnixMillis) {
         let due = self.order.keys().take_while(|(at, _)| *at <= then);
         let due: Vec<(UnixMillis, FactKey)> = due.cloned().collect();

@@ -14,7 +14,7 @@ use super::{
     segments::Segments,
 };
 
-/// What a copy consists of.
+/// The parts of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupPlan {
     /// The position of the last event in it.
@@ -26,9 +26,9 @@ pub struct BackupPlan {
 /// A segment of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentPlan {
-    /// What its directory is called.
+    /// Name of its directory.
     pub name: String,
-    /// Whether the snapshot that it begins with was complete when the copy was planned: then it is copied.
+    /// True if the snapshot that it begins with was complete when the copy was planned: then it is copied.
     has_base: bool,
 }
 

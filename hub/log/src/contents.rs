@@ -1,4 +1,4 @@
-//! What a log on disk consists of, from the beginning of each segment, and a few of its events. It changes nothing.
+//! The parts of a log on disk, from the beginning of each segment, and a few of its events. It changes nothing.
 
 use std::{ops::ControlFlow, path::Path};
 
@@ -21,7 +21,7 @@ pub const NEWEST_EVENTS_MAX: u64 = 1_000;
 /// A log on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// Whose it is.
+    /// The clusterset.
     pub clusterset: Clusterset,
     /// Its segments, the current one last.
     pub segments: Vec<SegmentContents>,
@@ -36,15 +36,15 @@ pub struct Contents {
 /// A segment of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentContents {
-    /// What its directory is called.
+    /// Name of its directory.
     pub name: String,
     /// The position that its first event follows.
     pub start: Cursor,
-    /// When it was begun.
+    /// Time at which it was begun.
     pub began_at: UnixMillis,
     /// Bytes that it takes.
     pub bytes: u64,
-    /// Whether the snapshot that it begins with is complete.
+    /// True if the snapshot that it begins with is complete.
     pub has_base: bool,
 }
 

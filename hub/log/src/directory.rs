@@ -23,18 +23,18 @@ use super::{
 
 /// Held by the one process that has the log open.
 const LOCK_FILE: &str = "log.lock";
-/// Where the segments of a log stand that is being put back from a backup.
+/// Directory of the segments of a log while it is restored from a backup.
 pub(super) const RESTORING: &str = "restoring";
 /// A directory that is called so is being deleted.
 const REMOVED: &str = "removed.";
-/// What the system counts blocks of files in.
+/// The unit in which the system counts blocks of files.
 const BLOCK_BYTES: u64 = 512;
 
 /// The data directory, with the clusterset whose log is meant.
 #[derive(Clone)]
 pub(super) struct Directory {
     data_dir: PathBuf,
-    /// What the trees of the clusterset are called.
+    /// Prefix of the names of the clusterset's trees.
     space: Arc<str>,
     lock: Arc<File>,
 }

@@ -78,7 +78,7 @@ pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const _: () = assert!(EVENT_BYTES_MAX <= PAYLOAD_BYTES_MAX && EVENT_BYTES_MAX <= BATCH_BYTES_MAX);
 
-/// How much a log takes at a time. Who appends asks for them, and nothing larger reaches an append.
+/// Limits of one append. A caller checks them first, and nothing larger reaches an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Largest payload of one event, in bytes; at most [`EVENT_BYTES_MAX`].
@@ -166,7 +166,7 @@ pub struct StoredEvent {
     pub revision: Revision,
     /// The chain hash at it.
     pub hash: ChainHash,
-    /// What was appended, byte for byte.
+    /// The bytes appended.
     pub payload: Vec<u8>,
 }
 
@@ -186,13 +186,13 @@ pub type SnapshotRows = Box<dyn Iterator<Item = Vec<u8>> + Send>;
 pub struct Stats {
     /// Bytes that all segments take on their volume.
     pub bytes_on_disk: u64,
-    /// How many segments are kept, with the current one.
+    /// Number of segments, with the current one.
     pub segments: u64,
     /// Bytes that the current segment takes.
     pub segment_bytes: u64,
     /// The position that the current segment's first event follows.
     pub segment_start: Cursor,
-    /// When the current segment was begun.
+    /// Time at which the current segment was begun.
     pub segment_began_at: UnixMillis,
     /// The first revision of the current epoch that is kept, or will be.
     pub oldest_revision: Revision,
@@ -202,9 +202,9 @@ pub struct Stats {
     pub events_appended: u64,
     /// Their payload bytes.
     pub payload_bytes_appended: u64,
-    /// How often the store was synced.
+    /// Number of syncs of the store.
     pub sync_count: u64,
-    /// How often it was looked at what is not to be kept, and that was removed, if it could be.
+    /// Number of retention runs; each removes the segments that are due, if it can.
     pub retain_count: u64,
     /// The revision of the newest complete snapshot of the current epoch.
     pub snapshot_revision: Option<Revision>,
@@ -244,7 +244,7 @@ pub trait Log: Send {
     /// The clusterset whose log this is.
     fn clusterset(&self) -> &Clusterset;
 
-    /// How much it takes at a time.
+    /// Limits of one append.
     fn limits(&self) -> Limits;
 
     /// The last durable position. At revision 0 of an epoch the hash is [`chain_start`].

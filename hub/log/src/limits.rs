@@ -1,4 +1,4 @@
-//! How people write what the event log is to keep, and to leave of its disk: ages, sizes and shares, as flags. It removes
+//! Flags for the history that the event log keeps and for the free part of its disk: ages, sizes and shares. It removes
 //! nothing.
 
 use clap::Args;
@@ -19,7 +19,7 @@ pub struct RetentionArgs {
 }
 
 impl RetentionArgs {
-    /// What they mean.
+    /// The meaning of the flags.
     pub fn retention(&self) -> Retention {
         Retention {
             age_millis: self.retention_age,

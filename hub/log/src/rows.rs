@@ -1,6 +1,6 @@
-//! What a store must be able to do to hold a segment of a log: ordered rows, atomic batches, a sync that means it;
-//! and what the place must be able to do that holds several stores.
-//! It knows no event and no snapshot; `store.rs` builds those on top, the same for every store.
+//! Requirements on a store that holds a segment of a log: ordered rows, atomic batches, a true sync; and on the place
+//! that holds several stores. It knows no event and no snapshot; `store.rs` builds those on top, the same for every
+//! store.
 
 use std::ops::ControlFlow;
 
@@ -81,6 +81,6 @@ pub(super) trait Volume: Clone + Send + Sync + 'static {
     fn remove(&self, name: SegmentName) -> Result<(), RowsError>;
     /// Bytes that a segment takes.
     fn bytes_on_disk(&self, name: SegmentName) -> u64;
-    /// How large it is, and how much of that is free; `None` where that cannot be told.
+    /// Its size and free space; `None` if unknown.
     fn space(&self) -> Option<Space>;
 }

@@ -32,7 +32,7 @@ pub(super) struct Segment<V: Volume> {
     store: Mutex<Handle<V::Rows>>,
     /// Bytes that it takes, once nothing is written to it any more.
     bytes: OnceLock<u64>,
-    /// That the snapshot which it begins with is complete, once it is.
+    /// Set once the snapshot at its beginning is complete.
     has_base: OnceLock<()>,
 }
 
@@ -193,7 +193,7 @@ fn close<R>(store: &mut Handle<R>) -> bool {
     }
 }
 
-/// What the first segment follows: nothing, from the start of its first epoch.
+/// The predecessor of the first segment: nothing, from the start of its first epoch.
 fn first_row(rows: &impl ReadRows, clusterset: &Clusterset) -> Result<SegmentRow, LogError> {
     let missing = || Corruption::new("the epochs' rows", "there is none");
     let epoch = *epochs(rows, clusterset)?.first().ok_or_else(missing)?;

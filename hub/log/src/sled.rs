@@ -24,7 +24,7 @@ const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 /// sled's background flusher is also its garbage collector, so it stays on; durability does not wait for it.
 const FLUSH_EVERY_MS: u64 = 500;
-/// How long closing waits for sled's IO threads, and how often it looks.
+/// Longest wait for sled's IO threads while closing, and the interval of checks.
 const CLOSE_WAIT_MAX: Duration = Duration::from_secs(5);
 const CLOSE_POLL: Duration = Duration::from_millis(2);
 

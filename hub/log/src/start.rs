@@ -17,11 +17,11 @@ use super::{
     snapshot::{self, SnapshotInfo},
 };
 
-/// Where a log stands after it was opened.
+/// The position of an opened log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Started {
     pub(super) head: Cursor,
-    /// Where the snapshot is, or should be, that the current epoch begins with in the current segment.
+    /// Place of the snapshot, complete or not, with which the current epoch begins in the current segment.
     pub(super) base: Revision,
     pub(super) snapshot: Option<SnapshotInfo>,
 }

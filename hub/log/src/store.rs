@@ -32,9 +32,9 @@ pub(super) struct Store<V: Volume> {
     segments: Segments<V>,
     /// The current segment's store.
     rows: Arc<V::Rows>,
-    /// What the current segment follows, and when it was begun.
+    /// The predecessor of the current segment, and the time of its beginning.
     begins: SegmentRow,
-    /// Where the snapshot is, or should be, that the current epoch begins with in the current segment.
+    /// Place of the snapshot, complete or not, with which the current epoch begins in the current segment.
     base: Revision,
     /// The head including staged batches; the durable one is in `shared`.
     staged: Cursor,
@@ -69,7 +69,7 @@ impl<V: Volume> Store<V> {
         Ok(store)
     }
 
-    /// What it lies on.
+    /// Its volume.
     pub(super) fn volume(&self) -> V {
         self.segments.volume().clone()
     }
@@ -99,7 +99,7 @@ impl<V: Volume> Store<V> {
         Arc::clone(&self.shared)
     }
 
-    /// What a reader reads through.
+    /// A reader's access to history.
     pub(super) fn history(&self) -> DurableHistory<V> {
         DurableHistory::new(self.segments.clone(), self.shared())
     }

@@ -325,7 +325,7 @@ impl Log for OwnerThread {
 }
 
 impl Drop for OwnerThread {
-    /// What was appended is written first; then the threads end and the store is closed.
+    /// Writes pending appends first; then the threads end and the store is closed.
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         let _ = self.reads.send(Read::Stop);

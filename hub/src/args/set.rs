@@ -13,7 +13,7 @@ use shared::{
 
 use super::EnrolmentArgs;
 
-/// What belongs to one clusterset.
+/// Flags of one clusterset.
 #[derive(Debug, Clone, Args)]
 pub struct SetArgs {
     /// Directory of the event log; made if missing. One process may use it at a time
@@ -30,10 +30,10 @@ pub struct SetArgs {
     /// Certificate, key and trust roots.
     #[command(flatten)]
     pub tls: TlsFiles,
-    /// Where clusters join that are no members yet.
+    /// Flags for joining clusters.
     #[command(flatten)]
     pub join: JoinArgs,
-    /// What else is known of clients' certificates.
+    /// Further files about clients' certificates.
     #[command(flatten)]
     pub clients: ClientFiles,
     /// Take over members that know a later epoch than this log's, although the log holds facts. Only for a hub
@@ -52,7 +52,7 @@ pub struct SetArgs {
     /// accessProviders: servers and their authorities, without credentials. It is read at the start
     #[arg(long, env = "TRIBUTARY_ACCESS_PROVIDERS", value_name = "FILE")]
     pub access_providers: Option<PathBuf>,
-    /// What is done about the topologies of Clusters (Cluster API) in the hub's own cluster; nothing unless given. Needs a
+    /// Handling of the topologies of Clusters (Cluster API) in the hub's own cluster; nothing unless given. Needs a
     /// --kubeconfig, or the service account of a pod
     #[arg(long, env = "TRIBUTARY_TOPOLOGY", value_name = "MODE")]
     pub topology: Option<TopologyMode>,
@@ -61,7 +61,7 @@ pub struct SetArgs {
     #[arg(long, env = "TRIBUTARY_TOPOLOGY_ROLLOUTS", value_name = "COUNT", default_value_t = TOPOLOGY_ROLLOUTS,
         value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub topology_rollouts: u16,
-    /// How Clusters become members, and leave.
+    /// Flags of enrolment.
     #[command(flatten)]
     pub enrolment: EnrolmentArgs,
 }
@@ -69,7 +69,7 @@ pub struct SetArgs {
 /// Of how many Clusters of a class machines are replaced at once unless something else is said.
 pub(crate) const TOPOLOGY_ROLLOUTS: u16 = 5;
 
-/// What a hub does about topologies.
+/// A hub's handling of topologies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TopologyMode {
@@ -88,10 +88,10 @@ const MEMBER_CERT_LIFETIME_MIN: Duration = Duration::from_secs(30);
 /// Longest one.
 const MEMBER_CERT_LIFETIME_MAX: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
 
-/// How long certificates are good unless something else is said.
+/// Default lifetime of certificates.
 pub(crate) const MEMBER_CERT_LIFETIME: &str = "365d";
 
-/// How clusters join with a token. Without these flags none does.
+/// Flags of joining with a token. Without these flags no cluster can join.
 #[derive(Debug, Clone, Args)]
 pub struct JoinArgs {
     /// Address of the port at which clusters join with a token. No client certificate is asked for there, and nothing else
@@ -122,7 +122,7 @@ pub struct JoinArgs {
     pub member_cert_lifetime: Duration,
 }
 
-/// How long a member's certificate may be good.
+/// Parses the lifetime of members' certificates.
 pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
     if (MEMBER_CERT_LIFETIME_MIN..=MEMBER_CERT_LIFETIME_MAX).contains(&time) {

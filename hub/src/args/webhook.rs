@@ -6,7 +6,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
-/// Where API servers ask, and what they know the hub by. Without these flags none does.
+/// Address and certificate of the webhook. Without these flags there is none.
 #[derive(Debug, Clone, Args)]
 pub struct WebhookArgs {
     /// Address of the port at which the hub's own API server asks whether a ClusterClass or a Cluster (Cluster API) may be

@@ -21,7 +21,7 @@ use super::metrics::DoorMetrics;
 /// identity may say more, for a Hello may name thousands of namespaces; that one ends where every message does.
 pub const HELLO_BYTES_MAX: usize = 64 * 1024;
 
-/// Whether a stream has introduced itself; clones are of the same stream.
+/// The introduction of a stream; clones are of the same stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Introduction(Arc<Said>);
 

@@ -13,7 +13,7 @@ use super::concern::Sight;
 /// Longest part of a request's clusterset that a refusal repeats, in characters.
 const NAMED_CHARACTERS_MAX: usize = 80;
 
-/// What a request does.
+/// The right that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
     /// It looks at what may concern a member, who is shown only what does.
@@ -26,7 +26,7 @@ pub(crate) enum Need {
     Copy,
 }
 
-/// Who asks, and may.
+/// An authorized caller.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Caller {
     /// A person or a tool that decides, by the name in the certificate.
@@ -46,7 +46,7 @@ impl Caller {
         }
     }
 
-    /// What it is shown.
+    /// The part of the state shown to it.
     pub(crate) fn sight(&self) -> Sight {
         match self {
             Self::Operator(_) | Self::Reader(_) => Sight::Everything,
@@ -93,7 +93,7 @@ pub(super) fn check(
     }
 }
 
-/// What somebody hears whose role does not do.
+/// The refusal to a caller whose role is not enough.
 fn refused(identity: &Identity, role: &str, need: Need) -> String {
     let (operator, reader) = (advice::certs_operator("DIR"), advice::certs_reader("DIR"));
     let rule = match need {
@@ -108,7 +108,7 @@ fn refused(identity: &Identity, role: &str, need: Need) -> String {
     format!("this certificate is {identity}, a {role}'s: {rule}")
 }
 
-/// What a member hears that asks for another cluster by name; it is the same whether there is one of that name.
+/// The refusal to a member that asks for another cluster by name; it is the same whether there is one of that name.
 pub(super) fn of_another(own: &ClusterId, asked: &ClusterId) -> String {
     format!(
         "this certificate is the cluster {own}'s, and a member is shown what is its own, not what is {asked}'s: leave the \
@@ -117,7 +117,7 @@ pub(super) fn of_another(own: &ClusterId, asked: &ClusterId) -> String {
     )
 }
 
-/// What a cluster hears whose membership ended.
+/// The refusal to a cluster whose membership ended.
 pub(super) fn former_member(cluster: &ClusterId, key: KeyFingerprint) -> String {
     format!(
         "this certificate is the cluster {cluster}'s, and its key {key} belongs to a membership that ended: come \
@@ -125,7 +125,7 @@ pub(super) fn former_member(cluster: &ClusterId, key: KeyFingerprint) -> String 
     )
 }
 
-/// What everybody hears who comes with a revoked key.
+/// The refusal to anybody with a revoked key.
 pub(super) fn revoked_key(key: KeyFingerprint) -> String {
     format!(
         "key {key} was revoked by an operator, and stays refused: come with a certificate of another key \
@@ -135,7 +135,7 @@ pub(super) fn revoked_key(key: KeyFingerprint) -> String {
     )
 }
 
-/// Whether a request that names this clusterset means ours: nothing, the name, or trust domain and name.
+/// Returns true if the clusterset in a request is ours: empty, the name, or trust domain and name.
 fn names(served: &Clusterset, named: &str) -> bool {
     named.is_empty() || named == served.name() || named == served.to_string()
 }

@@ -18,7 +18,7 @@ const PAGE_BYTES: usize = 512 * 1024;
 /// One client's copy.
 pub(super) struct Backup {
     inspection: Inspection,
-    /// Who asked.
+    /// The caller.
     peer: Arc<PeerIdentity>,
     up_to: Cursor,
     /// The segments that are not done; the first one is the one that is read.
@@ -28,7 +28,7 @@ pub(super) struct Backup {
     _place: OwnedSemaphorePermit,
 }
 
-/// What is said next.
+/// The next message.
 enum Next {
     Begin,
     Segment,

@@ -19,7 +19,7 @@ const NICE: i32 = 19;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Where answers are put together. Clones are the same place.
+/// The background query thread. Clones are the same place.
 #[derive(Debug, Clone, Default)]
 pub struct Beside(Option<mpsc::Sender<Work>>);
 
@@ -39,7 +39,7 @@ impl Beside {
         Ok(Self(Some(sender)))
     }
 
-    /// What this work comes to. Without a thread, as in simulations, it is done here.
+    /// Runs this work and returns its result. Without a thread, as in simulations, it runs here.
     pub(crate) async fn done<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

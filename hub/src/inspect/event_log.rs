@@ -36,7 +36,7 @@ const OLDEST_EPOCH: &str = "oldest";
 const EPOCH_CHARACTERS_MAX: usize = 80;
 /// The last revision of an earlier epoch whose end was not reached.
 const UNKNOWN_END: Revision = Revision(0);
-/// How much is read at a time.
+/// Bound of one read.
 const READ: Budget = Budget {
     events: 1_024,
     bytes: 512 * 1024,
@@ -185,7 +185,7 @@ impl Inspection {
         Ok((epoch, epochs))
     }
 
-    /// Where a request wants to begin.
+    /// The position at which a request wants to begin.
     fn first_wanted(&self, request: &v1::ListEventsRequest) -> Result<First, Status> {
         let v1::ListEventsRequest {
             from_revision,
@@ -217,7 +217,7 @@ impl Inspection {
     }
 }
 
-/// Where a page begins.
+/// The first event of a page.
 enum First {
     /// At this revision.
     At(Revision),

@@ -115,23 +115,23 @@ pub struct Inspection {
     explaining: Arc<Semaphore>,
 }
 
-/// What the inspection services are made of.
+/// The parts of the inspection services.
 pub struct Parts {
     /// The clusterset that is served.
     pub clusterset: Clusterset,
-    /// Who answers.
+    /// The answering hub.
     pub answerer: Answerer,
-    /// What is durable, as of now.
+    /// The durable state, as of now.
     pub present: Present,
-    /// What was, and is still asked for.
+    /// Older states that are still in use.
     pub pinned: Pinned,
-    /// Where answers are put together.
+    /// The background query thread.
     pub beside: Beside,
-    /// What members are sent.
+    /// The objects sent to members.
     pub view: SharedView,
     /// The history.
     pub reader: LogReader,
-    /// What members say of themselves.
+    /// Reports of members about themselves.
     pub reports: Reports,
     /// The hub's clock.
     pub clock: Clock,
@@ -192,7 +192,7 @@ impl Inspection {
         StateServer::new(self.clone()).max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// Who asks, if they may. `named` is the clusterset in the request.
+    /// Returns the caller, if it is authorized. `named` is the clusterset in the request.
     pub(crate) fn admit<T>(&self, request: &Request<T>, named: &str, need: Need) -> Result<Caller, Status> {
         let peer = tls::peer(request)?;
         let admitted = self.check(&peer, named, need);
@@ -246,12 +246,12 @@ impl Inspection {
         self.clock.wall()
     }
 
-    /// Where answers are put together.
+    /// The background query thread.
     pub(crate) fn beside(&self) -> &Beside {
         &self.beside
     }
 
-    /// What is durable, as of now.
+    /// The durable state, as of now.
     pub(crate) fn present(&self) -> Result<Arc<Published>, Status> {
         self.present.read().map_err(gone)
     }
@@ -316,7 +316,7 @@ pub(crate) fn gone(gone: Gone) -> Status {
     Status::unavailable(format!("{gone}; ask again in a moment"))
 }
 
-/// What an event that cannot be read means for whoever asked.
+/// The status for an event that cannot be read.
 fn recall_status(error: RecallError) -> Status {
     match error {
         RecallError::Log(error) => log_status(error),
@@ -333,7 +333,7 @@ fn new_epoch(epoch: Epoch) -> Status {
     ))
 }
 
-/// What a log that does not answer means for whoever asked.
+/// The status for a log that does not answer.
 fn log_status(error: LogError) -> Status {
     match error {
         LogError::Busy => Status::resource_exhausted(format!("{error}")),

@@ -15,9 +15,9 @@ pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Longest token. The longest names make one of two thirds of it.
 pub const PAGE_TOKEN_BYTES_MAX: usize = 384;
 
-/// What an object takes in a message beside its bytes.
+/// Bytes of an object in a message beside its own.
 const OBJECT_FRAME_BYTES: usize = 6;
-/// What tokens begin with: another form has another number.
+/// First part of a token: another form has another number.
 const FORM: &str = "1";
 
 /// The last object of a page: the answer goes on after it.
@@ -35,12 +35,12 @@ pub(super) enum Last {
 pub(super) struct PageToken {
     pub(super) epoch: Epoch,
     pub(super) revision: Revision,
-    /// What the request was, but for the size of pages.
+    /// The request, without the size of pages.
     pub(super) question: Question,
     pub(super) last: Last,
 }
 
-/// What a request asks for, in short: the pages of one answer are all asked for by the same one.
+/// Digest of a request: the pages of one answer all come from the same request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Question([u8; 8]);
 
@@ -158,7 +158,7 @@ impl Page {
         }
     }
 
-    /// Whether there is room for an object of so many bytes, which it takes. There always is for the first.
+    /// Returns true if there is room for an object of so many bytes, which it takes. There always is for the first.
     pub(super) fn takes(&mut self, bytes: usize) -> bool {
         let bytes = bytes + OBJECT_FRAME_BYTES;
         let fits = self.is_empty || (self.objects > 0 && bytes <= self.bytes);

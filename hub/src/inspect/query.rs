@@ -21,7 +21,7 @@ use crate::{
     writer::Published,
 };
 
-/// What is wanted.
+/// The selected objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Selection {
     /// Of one cluster only.
@@ -33,7 +33,7 @@ pub(super) struct Selection {
     pub exports: bool,
     pub imports: bool,
     pub profiles: bool,
-    /// Whom it is for.
+    /// The reader.
     pub sight: Sight,
 }
 
@@ -73,7 +73,7 @@ pub(super) struct SeenExport {
     pub cluster: ClusterId,
     pub revision: Revision,
     pub export: Arc<Export>,
-    /// When it was taken back, if it is held.
+    /// Time of its withdrawal, if it is on hold.
     pub held_since: Option<UnixMillis>,
     pub endpoint_slices: usize,
     pub endpoints: usize,
@@ -114,7 +114,7 @@ impl Selection {
 }
 
 impl Seen {
-    /// How a page says that it ends with this one.
+    /// The token's record of the last object of a page.
     pub(super) fn last(&self) -> Last {
         match self {
             Self::Member(member) => Last::Member(member.cluster.clone()),
@@ -137,7 +137,7 @@ fn part(last: &Last) -> u8 {
     }
 }
 
-/// What is selected, after the object that was shown last.
+/// The selected objects after the last one shown.
 pub(super) fn objects<'a>(
     published: &'a Published,
     selection: &'a Selection,

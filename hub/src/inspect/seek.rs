@@ -1,5 +1,5 @@
-//! Where in the history something is: the first event since a time, and the events at given revisions. It asks the log
-//! for single events, a bounded number of them, and knows no more of the log than that.
+//! Finds events in the history: the first since a time, and those at given revisions. It asks the log for single
+//! events, a bounded number of them, and knows no more of the log than that.
 
 use prost::Message as _;
 use proto::v1;
@@ -28,9 +28,9 @@ const ONE: Budget = Budget { events: 1, bytes: 0 };
 pub(super) struct Evidence {
     /// Oldest first.
     pub(super) events: Vec<v1::Event>,
-    /// How many more there may be: the answer has no room for them.
+    /// Number of events omitted, as the answer has no room for them.
     pub(super) left_out: usize,
-    /// How many more there were: the log does not reach back to them.
+    /// Number of events omitted, as the log no longer reaches back to them.
     pub(super) out_of_reach: usize,
 }
 

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::writer::Published;
 
-/// What the frames of the events behind an explanation take beside their bytes.
+/// Bytes of the frames of the events behind an explanation.
 const EVENTS_SHOWN_ROOM: usize = 1024;
 
 #[tonic::async_trait]
@@ -122,7 +122,7 @@ impl Inspection {
     }
 }
 
-/// What is known of a service, the revision that it is of, and the events behind it.
+/// The explanation of a service, its revision, and the events behind it.
 fn explained(
     present: &Published,
     service: &ServiceKey,

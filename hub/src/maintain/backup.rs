@@ -26,7 +26,7 @@ pub(super) struct BackupArgs {
     hub: AccessArgs,
 }
 
-/// What a copy is of.
+/// The log that a copy is of.
 struct Copied {
     begin: v1::BackupBegin,
     rows: u64,
@@ -60,7 +60,7 @@ pub(super) async fn run(BackupArgs { dir, hub }: BackupArgs) -> anyhow::Result<S
     ))
 }
 
-/// Where the copy stands until it is whole. What an interrupted one left is removed.
+/// The path of an unfinished copy. Removes the remains of an interrupted one.
 fn unfinished(dir: &Path) -> anyhow::Result<PathBuf> {
     let mut name = dir
         .file_name()

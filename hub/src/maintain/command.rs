@@ -117,7 +117,7 @@ struct EvictArgs {
     cluster: ClusterId,
     #[command(flatten)]
     data: DataArgs,
-    /// Who decides, for the record
+    /// Operator who decides, for the record
     #[arg(long, env = "TRIBUTARY_OPERATOR", value_name = "NAME", value_parser = operator)]
     operator: String,
     /// Do it. Without this flag it only says what would happen

@@ -27,7 +27,7 @@ const REQUEST_BYTES_MAX: usize = SIGNING_REQUEST_BYTES_MAX + 1024;
 /// The service over one hub's parts. Clones are the same service.
 #[derive(Clone)]
 pub struct JoiningService {
-    /// What is durable.
+    /// The durable state.
     pub present: Present,
     /// Records uses.
     pub writer: WriterHandle,
@@ -80,7 +80,7 @@ impl JoiningService {
         })
     }
 
-    /// What the durable state says.
+    /// The grant in the durable state.
     fn granted(
         &self,
         token: TokenHash,

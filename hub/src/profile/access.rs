@@ -20,7 +20,7 @@ const GROUPS_MAX: usize = 10_000;
 /// Most providers of one member.
 const PROVIDERS_MAX: usize = 64;
 
-/// What members' profiles say of ways to reach them. Clones are the same.
+/// Access providers in members' profiles. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct AccessProviders(Arc<[Group]>);
 

@@ -24,7 +24,7 @@ use shared::{
 use super::budget::Urgency;
 use crate::fold::{Profile, ProfileCondition};
 
-/// How an object that is there differs from the one wanted.
+/// The difference between an existing object and the wanted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Difference {
     /// Not at all, as far as it is ours.
@@ -149,7 +149,7 @@ fn time(at: UnixMillis) -> Time {
     Time(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
 }
 
-/// How many API servers of the member are well, unless the member has a property of that name.
+/// Number of the member's API servers that are well, unless the member has a property of that name.
 fn api_servers(profile: &Profile) -> Option<Property> {
     let (fresh, expected) = profile.api_servers?;
     let mut named = profile.properties.iter();
@@ -185,7 +185,7 @@ pub(super) fn is_ours(object: &ClusterProfile) -> bool {
     labelled && object.managed_fields().iter().any(is_our_entry)
 }
 
-/// Whether somebody else has written fields of it.
+/// Returns true if somebody else has written fields of it.
 pub(super) fn has_other_managers(object: &ClusterProfile) -> bool {
     object.managed_fields().iter().any(|entry| !is_our_entry(entry))
 }
@@ -262,7 +262,7 @@ fn reconciled<'a>(properties: &BTreeMap<&str, &'a str>) -> Option<&'a str> {
     shown.split('/').next()
 }
 
-/// What we wrote into an object of the member's topology.
+/// The properties of the member's topology in an object, as we wrote them.
 pub(super) fn told_of_topology(object: &ClusterProfile) -> Vec<(String, String)> {
     let ours = owned(object, "f:properties", "name");
     let properties = object.status.iter().flat_map(|status| &status.properties);

@@ -35,9 +35,9 @@ pub struct ProfileWriter {
     metrics: ProfileMetrics,
     drain: CancellationToken,
     inventory: Inventory,
-    /// What is observed of topologies, if they are.
+    /// Observed topologies, if any are observed.
     observed: Option<Observed>,
-    /// What Kubernetes does not do for us at the moment.
+    /// The reason why Kubernetes refuses our requests at the moment.
     failing: Option<Reason>,
     namespace_ensured: bool,
     /// Members whose object is known to be somebody else's.
@@ -262,7 +262,7 @@ async fn wake(clock: Clock, at: Option<u64>) {
     }
 }
 
-/// What to do about a watch that does not work.
+/// The next step for a failing watch.
 fn advice(error: &watcher::Error) -> String {
     let status = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

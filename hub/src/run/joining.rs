@@ -26,7 +26,7 @@ use crate::{
     membership::Joinable,
 };
 
-/// Where clusters join, and what signs for them.
+/// The join port and its authority.
 pub(super) struct JoiningDoor {
     pub(super) listener: TcpListener,
     pub(super) address: SocketAddr,

@@ -21,7 +21,7 @@ use super::{
     set::{Common, Prepared},
 };
 
-/// What is said when a task of a clusterset ends it.
+/// The log line when a task of a clusterset ends it.
 const ENDING: &str = "ending this clusterset";
 
 /// A clusterset with its name in the process.
@@ -29,7 +29,7 @@ pub(super) struct Set {
     name: String,
     span: Span,
     prepared: Prepared,
-    /// How it stands; its end is kept here.
+    /// Its readiness, with its end.
     readiness: Readiness,
     /// Holds the process back until this one has begun, or cannot.
     beginning: ReadyHandle,
@@ -92,7 +92,7 @@ pub(super) async fn run(sets: Vec<Set>, shutdown: Shutdown) -> anyhow::Result<()
     drained
 }
 
-/// How one ended.
+/// The end of a clusterset.
 enum Ended {
     /// With the process, or on its way.
     Drained(anyhow::Result<()>),
@@ -159,7 +159,7 @@ async fn serve(
     supervisor.run().await
 }
 
-/// Whether a clusterset is served, at each scrape.
+/// Collects at each scrape whether a clusterset is served.
 struct ServingMetric(Readiness);
 
 impl std::fmt::Debug for ServingMetric {

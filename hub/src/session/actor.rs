@@ -42,12 +42,12 @@ use crate::{
     },
 };
 
-/// How long a holder may take to answer a ping before another session takes over, in milliseconds.
+/// Time for a holder to answer a ping before another session takes over, in milliseconds.
 const HOLDER_ANSWER_MILLIS: u64 = 2_000;
-/// How often a cursor is judged anew because an epoch began meanwhile, until the member has to connect again.
+/// Number of times that a cursor is judged again after a new epoch; then the member has to connect again.
 const JUDGED_MAX: u32 = 3;
 
-/// What an actor waits for, besides its member and its events.
+/// An actor's pending answer, besides its member and its events.
 #[derive(Debug)]
 pub enum Awaited {
     /// The chain hash that the log has at this cursor's revision.
@@ -62,22 +62,22 @@ pub enum Awaited {
     Holder(oneshot::Receiver<HolderAnswer>, u64),
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug)]
 pub enum Answer {
     /// The hash on record, if there is one.
     Hash(Option<ChainHash>),
     /// The writer's answer; `None`: it is gone.
     Admission(Option<Result<Box<Admission>, NotAdmitted>>),
-    /// What the holder said.
+    /// The holder's answer.
     Holder(HolderAnswer),
     /// A certificate, or why there is none.
     Signature(Result<Box<Signed>, Box<str>>),
-    /// Whether it is recorded; `None`: the writer is gone.
+    /// The outcome of recording it; `None`: the writer is gone.
     Certified(Option<Result<Operated, Rejection>>),
 }
 
-/// How far the admission has come.
+/// Progress of the admission.
 #[derive(Debug)]
 enum Admitting {
     /// No Hello is under way.
@@ -121,7 +121,7 @@ pub struct SessionActor {
     sink: SessionSink,
     effects: VecDeque<Effect>,
     unacknowledged: Unacknowledged,
-    /// What of it is with the writer.
+    /// The messages of it that the writer has.
     with_writer: Unacknowledged,
     pace: Pace,
     pongs: Vec<(u64, oneshot::Sender<HolderAnswer>)>,
@@ -192,30 +192,30 @@ impl SessionActor {
         Self { certifies, ..self }
     }
 
-    /// Whether the writer is behind this member, or still admits it; as long as it is, nothing more is read from it.
+    /// Returns true if the writer is behind this member, or still admits it; meanwhile nothing more is read from it.
     fn writer_is_behind(&self) -> bool {
         let admitting = !matches!(self.admitting, Admitting::Not);
         admitting || self.effects.len() >= self.bounds.effects || self.unacknowledged.is_full()
     }
 
-    /// Whether more may be read: neither is the writer behind, nor the member with what it is told, and it has not said
-    /// more than is read in that time.
+    /// Returns true if more may be read: neither is the writer behind, nor the member with what it is told, and it has
+    /// not said more than is read in that time.
     pub fn may_read(&self, now: u64) -> bool {
         !self.writer_is_behind() && !self.machine.is_congested() && self.pace.due() <= now
     }
 
-    /// Whether nothing waits to be judged, queued or answered.
+    /// Returns true if nothing waits to be judged, queued or answered.
     pub fn is_idle(&self) -> bool {
         matches!(self.admitting, Admitting::Not) && self.effects.is_empty() && self.certifying.is_idle()
     }
 
-    /// What the member wants to hear about, once it is admitted.
+    /// The member's interest, once it is admitted.
     pub fn interest(&self) -> Option<&Namespaces> {
         self.machine.interest()
     }
 
-    /// When to look again, though nothing happens, in monotonic milliseconds. `can_say`: false while the member has
-    /// not taken what was said last.
+    /// Time of the next look if nothing happens, in monotonic milliseconds. `can_say`: false while the member has not
+    /// taken the last message.
     pub fn next_deadline(&self, can_say: bool, now: u64) -> u64 {
         let (deadline, paced) = (self.machine.next_deadline(can_say), self.pace.due());
         if paced > now {
@@ -235,8 +235,7 @@ impl SessionActor {
         Some(message)
     }
 
-    /// Whether the member is silent. It is not while the writer holds it up: it will let go, and from then on the
-    /// member's silence counts.
+    /// Fails if the member has been silent for too long. Time in which the writer holds it up does not count.
     pub fn check_silence(&mut self, now: u64) -> Result<(), Status> {
         let heard_at = self
             .machine
@@ -300,12 +299,12 @@ impl SessionActor {
         self.machine.on_certified(answer);
     }
 
-    /// What is to be signed, if the member asked for a certificate.
+    /// The certificate to sign, if the member asked for one.
     pub fn sign(&mut self) -> Option<Awaited> {
         self.certifying.take_request().map(Awaited::Signature)
     }
 
-    /// What is known of how far the member has come.
+    /// Reports the member's progress.
     fn report(&mut self) {
         if let Some(reporting) = &mut self.reporting {
             reporting.stands(self.machine.standing());
@@ -381,12 +380,12 @@ impl SessionActor {
         }
     }
 
-    /// Whether [`SessionActor::judge`] has something to do.
+    /// Returns true if [`SessionActor::judge`] has something to do.
     pub fn wants_judgement(&self) -> bool {
         matches!(self.admitting, Admitting::Judge(_))
     }
 
-    /// Whether it has something for the writer.
+    /// Returns true if it has something for the writer.
     pub fn wants_permit(&self) -> bool {
         match self.admitting {
             Admitting::Ask(..) | Admitting::Ping(..) => true,
@@ -560,7 +559,7 @@ impl SessionActor {
         self.machine.on_admitted(admission);
     }
 
-    /// What the writer is to be told when the session is over, if it was ever admitted.
+    /// The last request to the writer when the session is over, if it was ever admitted.
     pub fn farewell(&self) -> Option<Request> {
         Some(Request::Closed {
             session: self.admitted?,

@@ -39,10 +39,10 @@ const SOURCES_OF_A_MESSAGE: usize = 256;
 /// Bytes of refusals that may wait to be said to a member before no more is read from it. What it had sent until then
 /// may be refused on top, which its unacknowledged observations bound.
 pub const WAITING_BYTES_MAX: usize = 1024 * 1024;
-/// How long a member may take for its Hello, in milliseconds.
+/// Time that a member may take for its Hello, in milliseconds.
 pub const HELLO_WAIT_MILLIS: u64 = 10_000;
 
-/// What the shell is to do.
+/// An effect for the shell to perform.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Ask the writer for admission.
@@ -55,7 +55,7 @@ pub enum Effect {
     CompleteListing {
         /// The observation's sequence number.
         sequence: u64,
-        /// What was listed.
+        /// The group listed.
         group: ListingGroup,
         /// Every key that was reported and not removed since the listing began.
         seen: Arc<BTreeSet<FactKey>>,
@@ -86,7 +86,7 @@ pub enum Violation {
         "protocol version {theirs} is not served here; this hub speaks {PROTOCOL_VERSION} and its neighbours: upgrade the older side"
     )]
     Version {
-        /// What the agent speaks.
+        /// The agent's protocol version.
         theirs: u32,
     },
     /// A sequence number was not the next.
@@ -145,7 +145,7 @@ pub struct Session {
     acknowledged: u64,
     acknowledged_said: u64,
     refused: VecDeque<Refused>,
-    /// What `refused` takes.
+    /// Bytes of `refused`.
     refused_bytes: usize,
     /// There is room again for what was refused for want of it.
     report_again: bool,
@@ -291,7 +291,7 @@ impl Session {
         }
     }
 
-    /// How far the member's cluster has come, if its agent says.
+    /// Progress of the member's cluster, if its agent reports it.
     pub fn standing(&self) -> Option<Standing> {
         match &self.phase {
             Phase::Open { following, .. } => following.as_ref().map(|following| following.standing()),
@@ -299,7 +299,7 @@ impl Session {
         }
     }
 
-    /// How many differences the member was sent.
+    /// Number of differences sent to the member.
     pub fn differences_sent(&self) -> u64 {
         match &self.phase {
             Phase::Open { push, .. } => push.differences_sent(),
@@ -307,7 +307,7 @@ impl Session {
         }
     }
 
-    /// What the member wants to hear about, once it is admitted.
+    /// The member's interest, once it is admitted.
     pub fn interest(&self) -> Option<&Namespaces> {
         match &self.phase {
             Phase::Open { push, .. } => Some(push.namespaces()),
@@ -412,13 +412,13 @@ impl Session {
         self.report_again = true;
     }
 
-    /// What came of the request for a certificate.
+    /// Sends the outcome of the certificate request.
     pub fn on_certified(&mut self, answer: Result<Box<Renewed>, Box<str>>) {
         self.renewals.answered(answer);
     }
 
-    /// Whether the member takes what it is told more slowly than it causes it: nothing more is to be read from it
-    /// until it has.
+    /// Returns true if the member takes what it is told more slowly than it causes it: nothing more is to be read from
+    /// it until it has.
     pub fn is_congested(&self) -> bool {
         self.refused_bytes >= WAITING_BYTES_MAX
     }
@@ -498,8 +498,8 @@ impl Session {
         })
     }
 
-    /// When to look again, though nothing happens: for a heartbeat, or to give the stream up. `can_say`: false
-    /// while the member has not taken what was said last, so that there is nothing to do for a heartbeat's sake.
+    /// Time of the next look if nothing happens: for a heartbeat, or to give the stream up. `can_say`: false while the
+    /// member has not taken the last message, so that no heartbeat is due.
     pub fn next_deadline(&self, can_say: bool) -> u64 {
         match self.phase {
             Phase::AwaitingHello | Phase::Admitting(_) => self.heard_at + HELLO_WAIT_MILLIS,
@@ -523,7 +523,7 @@ impl Session {
         self.heard_at
     }
 
-    /// Whether the stream is to be given up.
+    /// Fails if the stream is to be given up.
     pub fn check_silence(&self, now: u64) -> Result<(), Violation> {
         if now < self.heard_at + SILENCE_MAX_MILLIS {
             return Ok(());
@@ -549,12 +549,12 @@ fn check_told(applied: &Applied, epoch: Epoch, push: &Push) -> Result<(), Violat
     }
 }
 
-/// What a refusal takes while it waits.
+/// Bytes of a waiting refusal.
 fn bytes_of(refused: &Refused) -> usize {
     size_of::<Refused>() + refused.message.len()
 }
 
-/// What the member was told of the sources.
+/// The sources as last sent to the member.
 #[derive(Debug, Default)]
 struct ToldSources {
     version: u64,

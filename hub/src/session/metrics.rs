@@ -1,4 +1,4 @@
-//! What sessions count. Label values are closed sets of words; no cluster name is a label.
+//! Metrics of sessions. Label values are closed sets of words; no cluster name is a label.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,

@@ -12,7 +12,7 @@ const MINUTE_MILLIS: u64 = 60_000;
 /// The answer to a request: a certificate, or why there is none.
 pub(super) type Answered = Result<Box<Renewed>, Box<str>>;
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     /// It is looked at.
@@ -50,7 +50,7 @@ impl Renewals {
         Asked::Open
     }
 
-    /// What came of it.
+    /// Takes the outcome of the request.
     pub(super) fn answered(&mut self, answer: Answered) {
         self.is_open = false;
         self.answer = Some(answer);

@@ -57,7 +57,7 @@ impl InFlight {
     }
 }
 
-/// What was read and is not acknowledged, by message. Bounded: each of them has a sequence number of its own.
+/// Messages that were read and are not acknowledged. Bounded: each of them has a sequence number of its own.
 #[derive(Debug, Default)]
 pub(super) struct Unacknowledged {
     messages: VecDeque<Message>,
@@ -110,13 +110,13 @@ impl Unacknowledged {
         }
     }
 
-    /// Whether no more is to be read.
+    /// Returns true if nothing more is to be read.
     pub(super) fn is_full(&self) -> bool {
         let all_are = self.bytes > 0 && self.all.bytes() >= IN_FLIGHT_BYTES_MAX;
         all_are || self.bytes >= UNACKNOWLEDGED_BYTES_MAX
     }
 
-    /// Whether it is all that one session may have with the writer at once.
+    /// Returns true if the writer holds as much of one session as it may.
     pub(super) fn is_a_share(&self) -> bool {
         self.items >= SHARE_ITEMS || self.bytes >= SHARE_BYTES
     }

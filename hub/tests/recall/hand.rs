@@ -30,7 +30,7 @@ pub(super) const KEEP_NOTHING: Retention = Retention {
     bytes: 0,
 };
 
-/// Where a log lies.
+/// The place of a log.
 #[derive(Clone)]
 pub(super) enum Place {
     Memory(MemoryDisk),
@@ -255,7 +255,7 @@ impl Hand {
         self.admit();
     }
 
-    /// Whether the event at a revision has its fact as a difference.
+    /// Returns true if the event at a revision stores its fact as a difference.
     pub(super) fn is_difference(&mut self, revision: Revision) -> bool {
         let stored = self.payload(revision);
         let recorded = wire::parse_event(revision, stored.into()).expect("it was recorded");
@@ -269,7 +269,7 @@ impl Hand {
         read.expect("it can be read").expect("it is kept")
     }
 
-    /// What is kept of the epoch reads back as it was recorded, in pages of any size, from anywhere.
+    /// Checks that the kept part of the epoch reads back as it was recorded, in pages of any size, from anywhere.
     pub(super) fn check(&mut self, budget: Budget) {
         let (head, first) = (self.core.head(), self.log().stats().oldest_revision);
         for start in [

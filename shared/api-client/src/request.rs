@@ -1,4 +1,4 @@
-//! What is asked of the API server, in the words of its audit log: verb and resource; and how often.
+//! Requests to the API server, in the words of its audit log: verb and resource; and their numbers.
 
 use http::{Method, StatusCode, Uri};
 use prometheus_client::{

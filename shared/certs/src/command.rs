@@ -214,7 +214,7 @@ pub fn run(args: CertsArgs) -> anyhow::Result<String> {
     }
 }
 
-/// What whoever asks the hub does next.
+/// The next step with the hub.
 fn ask_with(files: &Files) -> String {
     let Files { ca, cert, key } = files;
     format!("Next:\n  grpcurl -cacert {ca} -cert {cert} -key {key} HOST:PORT list\n")

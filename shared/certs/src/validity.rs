@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shared::model::UnixMillis;
 
-/// How far back a new certificate is dated, because the clocks of two clusters differ.
+/// Time by which a new certificate is backdated, because the clocks of two clusters differ.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
 /// The part of a short life by which a certificate is dated back.
 const BACKDATED_SHARE: u32 = 12;

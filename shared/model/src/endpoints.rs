@@ -52,12 +52,12 @@ impl Endpoints {
         &self.bytes
     }
 
-    /// How many there are.
+    /// Number of endpoints.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -101,17 +101,17 @@ impl<'a> EndpointView<'a> {
         fields.filter_map(|(_, text)| read::address(text))
     }
 
-    /// Whether it is ready; absent counts as true.
+    /// Readiness; absent counts as ready.
     pub fn ready(self) -> Option<bool> {
         self.flag(READY)
     }
 
-    /// Whether it serves; absent counts as true.
+    /// Serving; absent counts as serving.
     pub fn serving(self) -> Option<bool> {
         self.flag(SERVING)
     }
 
-    /// Whether it ends; absent counts as false.
+    /// Termination; absent counts as not terminating.
     pub fn terminating(self) -> Option<bool> {
         self.flag(TERMINATING)
     }
@@ -126,7 +126,7 @@ impl<'a> EndpointView<'a> {
         self.text(ZONE)
     }
 
-    /// Whether it takes new connections, by Kubernetes' rule for an absent condition.
+    /// Returns true if it takes new connections, by Kubernetes' rule for an absent condition.
     pub fn is_ready(self) -> bool {
         self.ready().unwrap_or(true)
     }

@@ -42,7 +42,7 @@ pub const CREATED_AT_SECONDS_MAX: i64 = 253_402_300_799;
 /// One life of a log. Every new or restored log mints one; a later one is greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch {
-    /// When it was minted. First, so that epochs are ordered by it.
+    /// Time at which it was minted. First, so that epochs are ordered by it.
     pub created_at: UnixMillis,
     /// Tells apart epochs of the same millisecond.
     pub random: u64,

@@ -44,7 +44,7 @@ pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// of its largest message.
 pub const CHUNK_BYTES: usize = 8 * 1024;
 
-/// What the agent says.
+/// A message of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentMessage {
     /// The first message of a session.
@@ -112,7 +112,7 @@ pub struct Pong {
     pub leads: Option<bool>,
 }
 
-/// What the hub says.
+/// A message of the hub.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HubMessage {
     /// The first answer.
@@ -154,11 +154,11 @@ pub enum HubMessage {
     Ping(u64),
     /// Report again what was refused for now ([`RefusalReason::is_for_now`]).
     ReportAgain,
-    /// What came of the request for a certificate.
+    /// The outcome of the certificate request.
     RenewalAnswered(Result<Box<Renewed>, Box<str>>),
 }
 
-/// What a hub gives who asks for a certificate.
+/// The hub's answer to a certificate request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewed {
     /// The certificate and what it leads over, DER; at least one.
@@ -167,7 +167,7 @@ pub struct Renewed {
     pub authorities: Vec<Bytes>,
 }
 
-/// How an agent introduces itself. Its identity is not in it: the certificate names the cluster.
+/// An agent's introduction. Its identity is not in it: the certificate names the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     /// The protocol version it speaks.
@@ -196,14 +196,14 @@ pub struct Hello {
     pub interest: Interest,
 }
 
-/// What stands in a member's cluster of what it was told. It is never recorded.
+/// The position that a member's cluster has applied. It is never recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Applied {
     /// Everything up to here that was sent to it stands, but for what is parked.
     pub cursor: Option<Cursor>,
     /// Services that cannot be brought to what was sent.
     pub parked: u32,
-    /// How long the first of them has been parked, in milliseconds; 0 when none is.
+    /// Time since the first of them was parked, in milliseconds; 0 when none is.
     pub oldest_parked_age_millis: u64,
 }
 
@@ -212,7 +212,7 @@ pub struct Applied {
 pub struct Interest {
     /// Grows with every change.
     pub generation: u64,
-    /// Which ones.
+    /// The namespaces.
     pub namespaces: Namespaces,
 }
 
@@ -232,7 +232,7 @@ impl Default for Namespaces {
 }
 
 impl Namespaces {
-    /// Whether `namespace` is among them.
+    /// Returns true if `namespace` is among them.
     pub fn contains(&self, namespace: &str) -> bool {
         match self {
             Self::All => true,
@@ -246,9 +246,9 @@ impl Namespaces {
 pub struct Observation {
     /// Grows by one within a session, from 1.
     pub sequence: u64,
-    /// What is reported.
+    /// The reported object.
     pub item: ObservedItem,
-    /// Who wrote last to what the fact was read from. Nothing is decided by it.
+    /// The last writer of the object that the fact was read from. No decision depends on it.
     pub changed_by: Option<ChangedBy>,
 }
 
@@ -263,7 +263,7 @@ impl Observation {
     }
 }
 
-/// What an observation reports.
+/// The object that an observation reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ObservedItem {
     /// A fact.
@@ -297,7 +297,7 @@ pub struct Welcome {
     pub session: SessionId,
     /// The member's incarnation.
     pub incarnation: Revision,
-    /// How often each side says something, in milliseconds.
+    /// Heartbeat interval of each side, in milliseconds.
     pub heartbeat_interval_millis: u32,
     /// Silence after which either side gives the stream up, in milliseconds.
     pub silence_max_millis: u32,
@@ -314,7 +314,7 @@ pub struct Welcome {
 pub struct HubAddress {
     /// The name in its certificate.
     pub name: Box<str>,
-    /// Where it is; `None`: where it was dialled.
+    /// Its address; `None`: the one dialled.
     pub address: Option<Box<str>>,
 }
 
@@ -325,7 +325,7 @@ pub struct Refused {
     pub sequence: u64,
     /// The kind of reason.
     pub reason: RefusalReason,
-    /// What is wrong and what to do.
+    /// Problem and next step, as a message.
     pub message: Arc<str>,
 }
 
@@ -391,7 +391,7 @@ pub struct MembershipEnded {
     pub epoch: Epoch,
 }
 
-/// How the hub sees a source of facts.
+/// The hub's view of a source of facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceState {
     /// Heard from.
@@ -444,11 +444,11 @@ pub struct Source {
     pub cluster: ClusterId,
     /// Its state.
     pub state: SourceState,
-    /// Whether this hub process has its complete exports.
+    /// True if this hub process has its complete exports.
     pub listed: bool,
-    /// Whether its membership ended, or it was forgotten, before the eyes of this hub process.
+    /// True if this hub process saw its membership end, or saw it forgotten.
     pub ended: bool,
-    /// What becomes of its endpoints in a cluster where nothing confirms it any more; absent: the hub does not say.
+    /// The action on its endpoints in a cluster where nothing confirms it any more; absent: the hub does not say.
     pub on_loss: Option<LossAction>,
 }
 
@@ -477,11 +477,11 @@ pub enum DesiredKey {
 pub struct DesiredItem {
     /// Revision of the event that last changed it.
     pub revision: Revision,
-    /// What it is.
+    /// The change.
     pub change: DesiredChange,
 }
 
-/// What a derived object became.
+/// The change of a derived object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DesiredChange {
     /// An import.
@@ -517,7 +517,7 @@ impl ItemHash {
     }
 }
 
-/// What leads from one version of an object to another.
+/// The difference from one version of an object to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemDifference {
     /// Revision of the version that it leads to.
@@ -537,11 +537,11 @@ pub struct ItemDifference {
 pub enum Told {
     /// A whole object, or its removal.
     Whole(DesiredItem),
-    /// What changed of an object that the agent is thought to hold.
+    /// The difference of an object that the agent is thought to hold.
     Difference(ItemDifference),
     /// A whole object that this agent cannot read, of a newer hub.
     Unreadable {
-        /// Which object.
+        /// The object's key.
         key: DesiredKey,
         /// Why.
         why: Box<str>,

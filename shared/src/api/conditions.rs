@@ -21,7 +21,7 @@ pub const STATUS_UNKNOWN: &str = "Unknown";
 pub const MESSAGE_CHARS_MAX: usize = 32_768;
 /// Longest condition reason the API server takes, in characters.
 pub const REASON_CHARS_MAX: usize = 1024;
-/// What joins several conflict reasons into one: the reason's pattern allows no space.
+/// Separator of conflict reasons in one: the reason's pattern allows no space.
 pub const REASON_SEPARATOR: &str = ",";
 
 /// The `lastTransitionTime` of a condition that states none, or none that can be read. Old definitions (mcs-api v0.1.0)

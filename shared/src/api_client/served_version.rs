@@ -30,7 +30,7 @@ struct FollowedKind {
     /// The versions that can be spoken, the newest first. Their schemas are one, but for fields that older ones lack or
     /// that newer ones refuse, and nobody writes; the API server keeps one object for all of them.
     versions: [&'static str; 2],
-    /// Where the older one is what a cluster lacks fields by.
+    /// True if a cluster with the older version lacks fields because of it.
     older_lacks_fields: bool,
 }
 

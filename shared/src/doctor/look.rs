@@ -299,7 +299,7 @@ pub fn connector(hubs: Vec<HubAddress>, credentials: &Credentials) -> HubConnect
     HubConnector::new(hubs, live, Arc::new(dial), TlsMetrics::default())
 }
 
-/// What a refusal says.
+/// The text of a refusal.
 pub fn refused(status: &Status) -> String {
     if let Some(reason) = explain(status) {
         return reason;

@@ -6,7 +6,7 @@ use super::report::Check;
 /// Verbs on one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
-    /// Where; empty: everywhere.
+    /// The namespace; empty: everywhere.
     pub namespace: &'static str,
     /// Empty for the core group.
     pub group: &'static str,
@@ -16,7 +16,7 @@ pub struct Rights {
     pub name: &'static str,
     /// Beside resources; empty for a resource.
     pub path: &'static str,
-    /// What may be done.
+    /// The verbs.
     pub verbs: &'static [&'static str],
 }
 
@@ -31,7 +31,7 @@ pub struct Right {
     pub verb: &'static str,
 }
 
-/// What a cluster said of a right.
+/// A cluster's answer about a right.
 pub type Answered = (Right, Result<bool, String>);
 
 impl Rights {
@@ -99,7 +99,7 @@ impl std::fmt::Display for Right {
     }
 }
 
-/// What is wrong; `fix` gives the rights that are missing.
+/// Checks the answers; `fix` gives the missing rights.
 pub fn rights(answered: &[Answered], fix: &str) -> Check {
     let name = "rights";
     let of = |wanted: &dyn Fn(&Result<bool, String>) -> bool| {

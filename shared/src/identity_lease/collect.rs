@@ -12,8 +12,7 @@ pub(super) const COLLECT_AFTER: Duration = Duration::from_secs(60 * 60);
 pub(super) struct Identity {
     /// Its resourceVersion, or anything that differs in every version.
     pub(super) version: Box<str>,
-    /// Whether it is over by the times in it and the clock of whoever looks. One that says no time counts from its
-    /// creation.
+    /// True if it is over by its own times and the observer's clock. A Lease without times counts from its creation.
     pub(super) is_over: bool,
 }
 

@@ -18,11 +18,11 @@ use tracing::warn;
 
 use super::visitors::{Asked, Visitors};
 
-/// How long a connection may be open without a whole head of a request, from its beginning or since the last one.
+/// Time for which a connection may be open without a complete request head, from its beginning or since the last one.
 const REQUEST_WAIT: Duration = Duration::from_secs(10);
 /// Bytes of a request's head, of what is read of its body at once, and of an answer that nobody reads.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
-/// How long an answer may take when the process ends.
+/// Time that an answer may take when the process ends.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after the listener reports an error (no file descriptors left, for example).
 const LISTENER_ERROR_PAUSE: Duration = Duration::from_millis(100);

@@ -68,7 +68,7 @@ impl Metrics {
         Self(registry)
     }
 
-    /// Where parts register what they count.
+    /// The registry for the metrics of all parts.
     pub fn registry(&mut self) -> &mut Registry {
         &mut self.0
     }

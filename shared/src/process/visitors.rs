@@ -15,7 +15,7 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 /// the file descriptors that a process keeps for other things than the port of its clusters.
 pub const HTTP_CONNECTIONS_MAX: usize = 64;
 
-/// Who is connected, in the order in which they came.
+/// The open connections, oldest first.
 #[derive(Default)]
 pub(super) struct Visitors {
     present: VecDeque<Visitor>,
@@ -27,7 +27,7 @@ struct Visitor {
     asked: Asked,
 }
 
-/// Whether a visitor has asked for anything yet; clones are of the same one.
+/// Set once a visitor has sent a request; clones are of the same one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked(Arc<AtomicBool>);
 

@@ -18,7 +18,7 @@ pub const MEMBER_CONNECTIONS_MAX: usize = 8;
 pub const OPERATOR_CONNECTIONS_MAX: usize = 64;
 /// Connections of one reader at the same time: fewer than an operator's, and never of the operators' reserve.
 pub const READER_CONNECTIONS_MAX: usize = 16;
-/// How long a socket may be silent before its handshake is finished.
+/// Time for which a socket may be silent before its handshake is finished.
 pub const HANDSHAKE_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Longest time for a handshake.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -40,7 +40,7 @@ const LEAST: usize = 16;
 pub struct DoorBounds {
     /// Sockets whose handshake is not finished.
     pub handshakes: usize,
-    /// How long such a socket may be silent …
+    /// Time for which such a socket may be silent …
     pub handshake_silence: Duration,
     /// … and how long its handshake may take.
     pub handshake: Duration,

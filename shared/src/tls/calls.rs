@@ -13,7 +13,7 @@ pub struct Calls {
     holder: Arc<Holder>,
 }
 
-/// What all connections of one identity have in common.
+/// The common state of all connections of one identity.
 #[derive(Debug, Default)]
 pub(super) struct Holder {
     calls: AtomicUsize,

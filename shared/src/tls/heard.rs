@@ -16,7 +16,7 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-/// When something was last heard; clones are of the same socket.
+/// Time at which something was last heard; clones are of the same socket.
 #[derive(Debug, Clone)]
 pub(super) struct Pulse(Arc<Beats>);
 
@@ -69,14 +69,14 @@ impl Pulse {
         self.0.awaited.load(Ordering::Relaxed)
     }
 
-    /// When the last word came; before the first, when the socket was opened.
+    /// Time at which the last word came; before the first, when the socket was opened.
     pub(super) fn last(&self) -> Instant {
         let millis = self.0.last.load(Ordering::Relaxed).saturating_sub(1);
         self.0.opened + Duration::from_millis(millis)
     }
 
-    /// When we last had something to say; before that, when the socket was opened. Whatever a peer says that we have no
-    /// answer to yet, such as a handshake byte by byte, is no progress.
+    /// Time of our last message, or of the opening of the socket. A peer makes no progress by bytes that lead to no
+    /// answer, such as a handshake byte by byte.
     pub(super) fn progressed(&self) -> Instant {
         self.0.opened + Duration::from_millis(self.0.answered.load(Ordering::Relaxed))
     }

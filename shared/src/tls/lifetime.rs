@@ -1,5 +1,5 @@
-//! How long an accepted connection may live: until its certificate ends, until files that are loaded refuse it, or until
-//! it is old. Whoever serves it hears why before it is cut. It knows no service and no request.
+//! Lifetime of an accepted connection: until its certificate ends, until reloaded files refuse it, or until it is old.
+//! Its service learns the reason before it is cut. It knows no service and no request.
 
 use std::{
     fmt,
@@ -16,9 +16,9 @@ use crate::{model::UnixMillis, process::random};
 
 /// Oldest that a connection gets; what moves behind a load balancer or to another hub does so within this time.
 pub const CONNECTION_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// How much earlier it may end, by chance: connections that began together do not end together.
+/// Random reduction of the maximum age: connections that began together do not end together.
 const CONNECTION_AGE_JITTER_SECONDS: u64 = 6 * 3_600;
-/// How long a peer may take to read why its connection ends.
+/// Time for a peer to read the reason why its connection ends.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// Longest wait for the end of a certificate, which only bounds the arithmetic of timers.
 const EXPIRY_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -37,7 +37,7 @@ pub enum ConnectionEnd {
 }
 
 impl ConnectionEnd {
-    /// What whoever calls over it is told.
+    /// The status for calls over it.
     pub fn status(&self) -> Status {
         match self {
             Self::Expired => Status::unauthenticated(

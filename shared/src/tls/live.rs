@@ -37,7 +37,7 @@ impl LiveCredentials {
         self.changes.subscribe()
     }
 
-    /// Who this process is. It stays the same for the life of the process.
+    /// The identity of this process, the same for its whole life.
     pub fn identity(&self) -> Identity {
         self.current().facts().identity.clone()
     }

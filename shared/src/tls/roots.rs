@@ -21,11 +21,11 @@ pub(super) struct Bound<T> {
     named: BTreeMap<String, T>,
     /// Of authorities that name none, if there are any.
     unnamed: Option<T>,
-    /// Whose identities those may certify.
+    /// The clusterset whose identities those may certify.
     own: String,
 }
 
-/// What a certificate has to be made for.
+/// The required purpose of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
     /// Whoever dials.
@@ -159,7 +159,7 @@ fn domain_of(root: &CertificateDer<'_>) -> Result<Option<String>, String> {
     Ok(Some(domain.to_owned()))
 }
 
-/// Whether a certificate says that it is for this.
+/// Returns true if a certificate is made for this purpose.
 fn is_made_for(end_entity: &CertificateDer<'_>, made_for: Use) -> bool {
     let Ok((_, certificate)) = X509Certificate::from_der(end_entity) else {
         return false;

@@ -53,10 +53,10 @@ pub struct ServedCertificate {
     current: RwLock<Arc<Shown>>,
 }
 
-/// What new handshakes use.
+/// The certificate for new handshakes.
 struct Shown {
     config: Arc<ServerConfig>,
-    /// When the certificate ends, in seconds since 1970.
+    /// Time at which the certificate ends, in seconds since 1970.
     ends: i64,
     /// Of both files.
     digest: blake3::Hash,

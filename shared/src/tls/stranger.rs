@@ -36,7 +36,7 @@ pub const JOIN_HANDSHAKES_MAX: usize = 64;
 /// Such connections at the same time. For one more the source address with most of them loses its oldest that asks for
 /// nothing.
 pub const JOIN_CONNECTIONS_MAX: usize = 128;
-/// How long such a connection lives: a join is one request.
+/// Lifetime of such a connection: a join is one request.
 pub const JOIN_CONNECTION_AGE_MAX: Duration = Duration::from_secs(30);
 /// Connections that the server has not taken yet.
 const READY_MAX: usize = 16;
@@ -152,7 +152,7 @@ async fn greet<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     })
 }
 
-/// What a handshake comes to, unless its peer is silent or it takes too long.
+/// The result of a handshake, unless its peer is silent or it takes too long.
 async fn in_time<T>(pulse: &Pulse, handshake: impl Future<Output = T>) -> Option<T> {
     let mut handshake = std::pin::pin!(handshake);
     let end = Instant::now() + HANDSHAKE_TIMEOUT;
@@ -173,7 +173,7 @@ pub struct StrangerConnection<IO> {
     stream: TlsStream<Heard<IO>>,
     /// Those that came. One request is answered over such a connection, so what is written pays for no more of them.
     control_frames: ControlFrames,
-    /// When it is cut.
+    /// Time at which it is cut.
     end: Pin<Box<Sleep>>,
     /// Done when it is cut for another: it asks for nothing.
     shown_out: Pin<Box<WaitForCancellationFutureOwned>>,

@@ -32,13 +32,13 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("connected to {found}, expected the hub of clusterset {expected}: check the address given as --hub")]
 pub struct NotTheHub {
-    /// Who answered.
+    /// The identity found.
     pub found: String,
     /// The clusterset of our own certificate.
     pub expected: String,
 }
 
-/// What both checks say of signatures, in the words that the two traits have in common: TLS 1.3 only.
+/// The signature checks that the two traits have in common: TLS 1.3 only.
 macro_rules! signatures_of_tls13 {
     () => {
         fn verify_tls12_signature(

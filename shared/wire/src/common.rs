@@ -49,7 +49,7 @@ pub(super) fn fixed_hex<const N: usize>(field: &str, text: &str) -> Taken<[u8; N
     })
 }
 
-/// What a number that is no value of its enum gives.
+/// The error for a number that is no value of its enum.
 pub(super) fn unknown_value(field: &str, number: i32) -> InvalidValue {
     let problem = format!("is {number}, which is no value that this version knows; update the older side");
     InvalidValue::new(field, problem)

@@ -31,7 +31,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// What leads from `base` to `whole`, if it takes at most half of the whole's bytes; `None` says: keep the whole.
+/// The difference from `base` to `whole`, if it takes at most half of the whole's bytes; `None`: keep the whole.
 #[must_use]
 pub fn difference(base: &[u8], whole: &[u8]) -> Option<Vec<u8>> {
     if base.is_empty() || base.len() > WHOLE_MAX || whole.len() > WHOLE_MAX {

@@ -170,7 +170,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// What is left of a text after the parts that were printed: compares without a copy.
+/// The rest of a text after the parts printed so far: compares without a copy.
 struct Printed<'a>(&'a [u8]);
 
 impl fmt::Write for Printed<'_> {

@@ -99,7 +99,7 @@ fn invalid(what: &str, problem: &InvalidValue) -> InvalidFact {
     }
 }
 
-/// What a fact is about, for messages.
+/// The subject of a fact, for messages.
 fn about(fact: &Fact) -> String {
     match fact {
         Fact::ExportUpserted(export) => format!("export {}", export.service),

@@ -176,7 +176,7 @@ fn facts() -> Vec<Fact> {
     facts
 }
 
-/// What operators decide, and what follows from it.
+/// Operators' decisions, and their consequences.
 fn decisions(key: KeyFingerprint) -> Vec<Fact> {
     vec![
         Fact::MemberKeyRevoked {

@@ -15,12 +15,12 @@ use model::sync::{DesiredChange, DesiredItem, ItemDifference, ItemHash};
 /// An object of fewer bytes has no difference: what stands around one takes as many.
 const WHOLE_BYTES_MIN: usize = 128;
 
-/// What came of a difference.
+/// The outcome of a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restored {
     /// The object that it leads to.
     Object(DesiredItem),
-    /// What is held is what it leads to.
+    /// The held object is already the result.
     Held,
     /// It leads to an object of a newer hub that this agent cannot read.
     Unreadable,

@@ -1,4 +1,4 @@
-//! What later releases added to messages: its bounds, and what a release without it sends and takes.
+//! Compatibility with fields of later releases: their bounds, and what a release without them sends and accepts.
 
 use prost::Message as _;
 use proto::v1::{self, agent_message::Message};

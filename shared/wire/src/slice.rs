@@ -39,7 +39,7 @@ pub(super) fn from_fact(fact: &Bytes) -> Option<EndpointSlice> {
     Some(EndpointSlice { endpoints, ..slice })
 }
 
-/// Where the endpoints begin in an encoded slice, if all that is known comes before them.
+/// The start of the endpoints in an encoded slice, if all known fields come before them.
 fn endpoints_start(slice: &Bytes) -> Option<usize> {
     let mut rest = slice.clone();
     while rest.has_remaining() {

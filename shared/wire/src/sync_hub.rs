@@ -1,4 +1,4 @@
-//! What the hub says ↔ protobuf.
+//! The hub's messages ↔ protobuf.
 
 use bytes::Bytes;
 use proto::v1::{self, hub_message::Message};

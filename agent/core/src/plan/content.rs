@@ -1,4 +1,4 @@
-//! What the agent writes, as plain values: the part of each object that is Tributary's and is compared.
+//! The objects that the agent writes, as plain values: the part of each object that is Tributary's and is compared.
 //! Revisions, times, uids and constant labels are not content; the edge adds them.
 
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
@@ -108,7 +108,7 @@ pub struct DerivedContent {
     pub annotations: Metadata,
 }
 
-/// What an endpoint's pod is; only a cluster's own slices say it.
+/// The object behind an endpoint, its pod; only a cluster's own slices name it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct TargetRef {
     /// For example "Pod".
@@ -139,7 +139,7 @@ pub struct SliceEndpoint {
 pub struct SliceContent {
     /// The service's name; absent when somebody took the label away.
     pub service: Option<Box<str>>,
-    /// Whose endpoints it holds; absent when somebody took the label away.
+    /// The cluster whose endpoints it holds; absent when somebody removed the label.
     pub source_cluster: Option<ClusterId>,
     /// The derived Service in whose name kube-proxy programs it.
     pub derived: Option<Box<str>>,
@@ -189,9 +189,9 @@ impl ConditionType {
 /// A condition without its time: that follows from when the status changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Condition {
-    /// Which aspect.
+    /// The condition's type.
     pub kind: ConditionType,
-    /// Whether it holds.
+    /// The condition's status.
     pub status: ConditionStatus,
     /// Why, in one word.
     pub reason: Box<str>,

@@ -1,6 +1,6 @@
-//! What the hub wants to stand in this cluster, in memory: fed by the link, read by the plan.
-//! A snapshot is staged and replaces everything when it is complete; one that is cut off leaves all as it was.
-//! Nothing here knows what the cluster holds.
+//! The state that the hub wants in this cluster, in memory: fed by the link, read by the plan. A snapshot is staged and
+//! replaces everything when it is complete; an interrupted one changes nothing. This module does not know what the
+//! cluster holds.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,9 +31,9 @@ pub const REMOVALS_MAX: usize = 100_000;
 /// A value and the revision of the event that last changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revised<T> {
-    /// Where it comes from.
+    /// Revision that it comes from.
     pub revision: Revision,
-    /// What it is.
+    /// The value itself.
     pub value: T,
 }
 
@@ -79,7 +79,7 @@ pub struct Desired {
     expired: Expired,
 }
 
-/// What the link reports.
+/// The link's reports.
 impl Desired {
     /// The interest that the next Hello states.
     pub fn interest(&mut self, interest: &Interest) -> Touched {
@@ -230,13 +230,13 @@ impl Desired {
         }
     }
 
-    /// Whether the hub has told everything that stands around the object.
+    /// Returns true if the hub has told everything that stands around the object.
     fn may_change(&self, key: &DesiredKey) -> bool {
         let told_once = self.staged.is_none() && self.complete_epoch.is_some();
         told_once && (is_of_an_export(key) || self.covered.contains(namespace_of(key)))
     }
 
-    /// What became of the differences since this was last asked.
+    /// Returns the outcome of the differences since the last call.
     pub fn take_news(&mut self) -> News {
         let (turned_away, complaints) = self.turned_away.take();
         News {
@@ -252,12 +252,12 @@ impl Desired {
         Touched::All
     }
 
-    /// What this cluster takes.
+    /// Rules for the imports that this cluster accepts.
     pub(super) fn rules(&self) -> &ImportRules {
         &self.rules
     }
 
-    /// Whether anything is imported into a namespace.
+    /// Returns true if anything is imported into a namespace.
     pub fn admits(&self, namespace: &str) -> bool {
         self.rules.admits(namespace)
     }
@@ -390,9 +390,9 @@ impl Desired {
     }
 }
 
-/// What the next Hello needs, and the plan reads.
+/// Reads for the next Hello and for the plan.
 impl Desired {
-    /// Where to resume: absent unless everything of the interest has been received up to there.
+    /// The position to resume at: absent unless everything of the interest was received up to there.
     pub fn cursor(&self) -> Option<Cursor> {
         let is_whole = self.interest.is_covered(&self.covered) && !self.overflowed;
         self.cursor.filter(|_| is_whole)
@@ -403,12 +403,12 @@ impl Desired {
         self.membership_ended
     }
 
-    /// Whether the next session may send differences.
+    /// Returns true if the next session may send differences.
     pub fn takes_differences(&self) -> bool {
         self.differences.are_taken()
     }
 
-    /// Whether an object waits to be told whole.
+    /// Returns true if an object waits to be told whole.
     pub fn wants(&self, key: &DesiredKey) -> bool {
         self.differences.wants(key)
     }
@@ -418,7 +418,7 @@ impl Desired {
         self.complete_epoch
     }
 
-    /// Whether the hub has told everything of `namespace`, so that what it did not name is not there.
+    /// Returns true if the hub has told everything of `namespace`, so that what it did not name is not there.
     pub fn is_complete(&self, namespace: &str) -> bool {
         self.complete_epoch.is_some() && self.covered.contains(namespace) && !self.overflowed
     }
@@ -428,7 +428,7 @@ impl Desired {
         &self.expired
     }
 
-    /// Whether a hub has told everything and speaks: then what is held is what it confirms.
+    /// Returns true if a hub has told everything and speaks: then what is held is what it confirms.
     pub fn is_confirmed(&self) -> bool {
         self.in_session && self.staged.is_none() && self.complete_epoch.is_some()
     }

@@ -1,5 +1,5 @@
-//! What became of differences: which objects wait to be told whole because one did not lead from what is held, and whether
-//! differences are of any use. Pure bookkeeping; what is held stands in `desired`, and the link does the asking.
+//! The outcome of differences: the objects that must be sent whole because a difference did not apply, and whether
+//! differences are of any use. Pure bookkeeping; `desired` holds the objects, and the link sends the requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ pub(super) struct Differences {
     refused: bool,
 }
 
-/// What became of the differences of a message.
+/// The outcome of the differences of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct News {
     /// So many objects were restored.
@@ -30,7 +30,7 @@ pub struct News {
     pub refused: bool,
     /// So many objects were not taken, or not whole, by this cluster's own rules.
     pub turned_away: u64,
-    /// What is to be said of them, once.
+    /// Complaints to log once.
     pub complaints: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ impl Differences {
         self.news = News::default();
     }
 
-    /// Whether the hub may send them.
+    /// Returns true if the hub may send them.
     pub(super) fn are_taken(&self) -> bool {
         !self.refused
     }
@@ -85,12 +85,12 @@ impl Differences {
         self.news.wanted.remove(key);
     }
 
-    /// Whether this object waits to be told whole.
+    /// Returns true if this object waits to be told whole.
     pub(super) fn wants(&self, key: &DesiredKey) -> bool {
         self.wanted.contains_key(key)
     }
 
-    /// Whether what the hub says of its position holds here too.
+    /// Returns true if what the hub says of its position holds here too.
     pub(super) fn are_settled(&self) -> bool {
         self.wanted.is_empty()
     }

@@ -1,12 +1,12 @@
-//! What it means for a service that nothing is left to do: whether what the hub sent of it stands.
-//! Never looks at what was tried; only at what is known, wanted and found.
+//! Decides what it means for a service that nothing is left to do: whether its objects match what the hub sent.
+//! Considers only what is known, wanted and found, never what was tried.
 
 use model::ServiceKey;
 
 use super::{Desired, NamespaceState, Plan, ServiceView, progress::End};
 
-/// How work on `service` ends of which `plan` leaves nothing to do. From kinds that were not listed nothing was planned;
-/// exports matter only if the hub has a word on one.
+/// Returns how work on `service` ends if `plan` leaves nothing to do. A plan has no steps for kinds that were not
+/// listed; exports matter only if the hub said something about one.
 pub fn end(desired: &Desired, view: &ServiceView, service: &ServiceKey, plan: &Plan) -> End {
     let known = view.known;
     let imported = known.imports && known.services && known.slices;

@@ -15,8 +15,8 @@ use super::{
     view::{NamespaceState, ServiceView},
 };
 
-/// What is to go of `service`: slices first; and where nothing of it comes from anybody else, import and derived Service
-/// after them. `own` follows its own watches, whatever a Lease says.
+/// Returns the deletions for `service`: slices first; then import and derived Service, if no other source contributes
+/// to them. Leases do not apply to `own`, which the agent watches itself.
 pub fn expire(expired: &Expired, view: &ServiceView, own: &ClusterId, service: &ServiceKey) -> Plan {
     let mut plan = Plan::default();
     let known = view.known.imports && view.known.services && view.known.slices;
@@ -52,7 +52,7 @@ pub fn expire(expired: &Expired, view: &ServiceView, own: &ClusterId, service: &
     plan
 }
 
-/// Whether all that stands of `service`, and all that is wanted of it, comes from sources whose slices go.
+/// Returns true if all that stands of `service`, and all that is wanted of it, comes from sources whose slices go.
 pub(super) fn is_all_gone(
     desired: &Desired,
     view: &ServiceView,

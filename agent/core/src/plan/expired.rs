@@ -9,7 +9,7 @@ use model::{ClusterId, policy::LossAction};
 /// away ([`LossAction::Retain`]) never expires.
 pub type Expired = BTreeMap<ClusterId, LossAction>;
 
-/// What the leader knows of sources when it decides about their Leases.
+/// The leader's knowledge of sources when it decides about their Leases.
 #[derive(Debug, Clone, Default)]
 pub struct Situation {
     /// Sources of which slices stand here; never this cluster itself. Absent while the slices are not listed.

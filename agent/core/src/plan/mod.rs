@@ -54,7 +54,7 @@ use port_names::PortNames;
 use slices::{Front, Own, SliceSteps};
 use target::{Standing, Target};
 
-/// What to do so that `service` looks as it should. Empty when nothing is to be done, or nothing is known.
+/// Returns the steps that make `service` look as it should. Empty if nothing is to be done, or nothing is known.
 pub fn plan(desired: &Desired, view: &ServiceView, config: &LocalConfig, service: &ServiceKey) -> Plan {
     let mut plan = Plan::default();
     if view.namespace != NamespaceState::Active {

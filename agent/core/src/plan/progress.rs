@@ -15,10 +15,10 @@ use model::{
 /// Most positions that wait to be reached; what is told beyond takes the place of the newest.
 pub const POSITIONS_WAITING_MAX: usize = 64;
 
-/// How the work on a service ended.
+/// The outcome of work on a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// What was sent of it stands.
+    /// The objects match what was sent.
     Stands,
     /// Only other content or somebody's hand helps: it is refused or fails for long, is fought over, or its name is taken.
     Parked,
@@ -26,10 +26,10 @@ pub enum End {
     Open,
 }
 
-/// What the hub is told, and whether it is news.
+/// The position to report to the hub, and whether it is new.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reach {
-    /// What stands.
+    /// The position applied.
     pub applied: Applied,
     /// Grows when something that was sent is reached or parked: what grew is told soon.
     pub changes: u64,
@@ -113,7 +113,7 @@ impl Progress {
         (self.told, self.reached) = (None, None);
     }
 
-    /// What is parked stays so, whatever is sent, until it has been tried.
+    /// Marks a service as changed. A parked one stays parked until it has been tried.
     fn touch(&mut self, service: &ServiceKey) {
         let tick = self.tick;
         if let Some(parking) = self.parked.get_mut(service) {
@@ -199,8 +199,8 @@ impl Progress {
         self.open.keys().chain(self.parked.keys())
     }
 
-    /// What the hub is told now, in milliseconds of the clock of [`Progress::ended`]. `epoch`: of which the hub's
-    /// telling is complete here; a position of another one says nothing to it.
+    /// The position to report to the hub now, in milliseconds of the clock of [`Progress::ended`]. `epoch` is the epoch
+    /// in which the hub has sent everything; a position of another epoch means nothing to it.
     pub fn reach(&self, epoch: Option<Epoch>, now: u64) -> Reach {
         let age = |since: u64| now.saturating_sub(since).min(PARKED_AGE_MAX_MILLIS);
         let applied = Applied {

@@ -16,7 +16,7 @@ pub const IMPORTS_MAX: usize = 12_000;
 /// and may be told of once more.
 const TOLD_MAX: usize = 1_000;
 
-/// What this cluster takes.
+/// The imports that this cluster accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportRules {
     /// Namespaces into which it imports; `None`: every one that Kubernetes does not keep for itself.
@@ -43,7 +43,7 @@ impl Default for ImportRules {
 }
 
 impl ImportRules {
-    /// Whether anything is imported into a namespace.
+    /// Returns true if anything is imported into a namespace.
     pub fn admits(&self, namespace: &str) -> bool {
         let listed = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.matches(namespace));
         !special::is_reserved_namespace(namespace) && self.namespaces.as_ref().is_none_or(listed)
@@ -78,7 +78,8 @@ impl ImportRules {
     }
 }
 
-/// Whether an endpoint of another cluster may stand here: none of its addresses leads elsewhere in every network.
+/// Returns true if an endpoint of another cluster may stand here: none of its addresses leads elsewhere in every
+/// network.
 pub(super) fn may_stand(endpoint: &Endpoint) -> bool {
     !endpoint.addresses.iter().any(is_special)
 }
@@ -87,7 +88,7 @@ fn is_special(address: &IpAddr) -> bool {
     special::special(*address).is_some()
 }
 
-/// What was turned away, since it was last asked, and what was said of it already.
+/// The objects rejected since the last report, and the complaints already made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TurnedAway {
     count: u64,
@@ -157,7 +158,7 @@ impl TurnedAway {
         }
     }
 
-    /// How many objects, and what is to be said once.
+    /// Number of rejected objects, and the complaints to log once.
     pub(super) fn take(&mut self) -> (u64, Vec<String>) {
         (std::mem::take(&mut self.count), std::mem::take(&mut self.words))
     }

@@ -23,7 +23,7 @@ use super::{
 /// hints for nodes, which kube-proxy heeds only when every endpoint has one, and another cluster's has no node here.
 const ZONE_DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 
-/// What slices need to know of the import in front of them.
+/// The facts that slices need of the import in front of them.
 pub(super) struct Front<'a> {
     pub(super) service: &'a ServiceKey,
     pub(super) standing: &'a Standing,

@@ -6,17 +6,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{ClusterId, sync::Source};
 
-/// What may be believed of absence is another since then.
+/// Rules about absence have changed since then.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settling {
     /// Clusters that became settled, or are not any more.
     pub clusters: BTreeSet<ClusterId>,
-    /// Whether all are settled is another answer than before.
+    /// True if all are settled is another answer than before.
     pub all: bool,
 }
 
 impl Settling {
-    /// Whether anything changed.
+    /// Returns true if anything changed.
     pub fn is_empty(&self) -> bool {
         self.clusters.is_empty() && !self.all
     }

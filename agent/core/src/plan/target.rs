@@ -14,7 +14,7 @@ use super::{
     view::{FoundDerived, FoundImport, ServiceView},
 };
 
-/// What is to become of a service's objects.
+/// The intended end state of a service's objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// Nothing is known that permits anything: all stays.
@@ -69,7 +69,7 @@ impl Standing {
     }
 }
 
-/// Whether what the hub does not name of this service may be taken away. The sources of what is here count, and
+/// Returns true if what the hub does not name of this service may be taken away. The sources of what is here count, and
 /// those of what the hub wants: an old copy of its data may let a cluster win that exports nothing any more.
 pub(super) fn may_narrow(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
     let mut sources = view.sources();
@@ -90,7 +90,7 @@ pub(super) fn may_narrow(desired: &Desired, view: &ServiceView, service: &Servic
     }
 }
 
-/// What is to become of the objects of `service`.
+/// Returns the intended end state of the objects of `service`.
 pub(super) fn target(desired: &Desired, view: &ServiceView, own: &ClusterId, service: &ServiceKey) -> Target {
     let may_narrow = may_narrow(desired, view, service);
     let rules = desired.rules();
@@ -234,9 +234,9 @@ fn from_found(found: &FoundImport, view: &ServiceView, own: &ClusterId) -> Optio
     })
 }
 
-/// What stands while another type is wanted and may not come yet: it gains ports and clusters all the same, and
-/// slices follow their clusters, or a member that never lists could keep the exports of all others out, and their
-/// endpoints as they are, by stating an older one of another type.
+/// Returns the content of an import that waits to change its type. It gains ports and clusters meanwhile, and slices
+/// follow their clusters. Otherwise a member that never lists could block everybody's exports and endpoints by stating
+/// an older export of another type.
 fn gaining(
     mut standing: Standing,
     wanted: &Revised<std::sync::Arc<ServiceImport>>,
@@ -255,7 +255,7 @@ fn gaining(
     standing
 }
 
-/// What the import says, and where its schema cannot say it, the derived Service.
+/// Policies of the existing import, or of the derived Service where the import's schema cannot hold them.
 fn standing_policies(content: &ImportContent, view: &ServiceView) -> Policies {
     let derived = view.derived.ours().map(|ours| &ours.content.content.policies);
     let policies = content.policies.clone();

@@ -7,7 +7,7 @@ use model::ServiceKey;
 
 use super::sources::Settling;
 
-/// Which services have to be planned again.
+/// The services to plan again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touched {
     /// These.

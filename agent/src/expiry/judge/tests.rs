@@ -1,4 +1,4 @@
-//! When a Lease of a source is over, and when it is not, whatever clocks and people do.
+//! Tests of the end of a source's Lease, for any clocks and any writes of people.
 
 use proptest::prelude::*;
 

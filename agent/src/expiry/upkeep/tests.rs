@@ -1,4 +1,4 @@
-//! Which Leases of sources the leader makes, renews and deletes.
+//! Tests of the Leases of sources that the leader makes, renews and deletes.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What must hold of every verdict, whatever is answered and whichever Leases move: no flap under the thresholds.
+//! Laws of every verdict, for any answers and any movement of Leases: no flap under the thresholds.
 
 use proptest::prelude::*;
 
@@ -13,7 +13,7 @@ const TURN: u64 = 5;
 /// A Lease that stood still for longer is dead, in seconds.
 const DEAD: u64 = 60;
 
-/// What one look sees: what /readyz and /livez answer, and whether the Leases of servers and leaders have moved.
+/// One look: the answers of /readyz and /livez, and whether the Leases of servers and leaders have moved.
 #[derive(Debug, Clone)]
 struct Look {
     readyz: Answer,
@@ -87,7 +87,7 @@ impl Looked {
     }
 }
 
-/// Whether /readyz and /livez say that all is well.
+/// Returns true if /readyz and /livez say that all is well.
 fn is_good(look: &Look) -> bool {
     let etcd = matches!(&look.livez, Answer::Failed(checks) if checks.iter().any(|check| &**check == "etcd"));
     look.readyz == Answer::Passed && !etcd

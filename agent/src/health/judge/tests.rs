@@ -10,11 +10,11 @@ struct Played {
     /// Hosts whose servers renew their Leases; each other Lease stands as it was.
     renew: Vec<&'static str>,
     leases: Picture,
-    /// Whether the agent may read Leases.
+    /// True if the agent may read Leases.
     readable: bool,
     readyz: Answer,
     livez: Answer,
-    /// What the leaders' Leases count; absent: there are none.
+    /// Counter of the leaders' Leases; absent: there are none.
     leaders: Option<u64>,
     leaders_move: bool,
 }
@@ -71,7 +71,7 @@ impl Played {
         (0..seconds).map(|_| self.second()).last().flatten()
     }
 
-    /// How many seconds it takes until the reason is this one.
+    /// Seconds until the verdict has this reason.
     fn until(&mut self, reason: Reason) -> u64 {
         let took = (1..=200).find(|_| self.second() == Some(reason));
         took.unwrap_or_else(|| panic!("never {reason:?}, but {:?}", self.judge.reason))

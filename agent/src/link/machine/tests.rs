@@ -1,4 +1,4 @@
-//! What a session says, what it takes from the hub, and when it gives the stream up.
+//! Tests of a session's messages, of its reactions to the hub's, and of when it gives up the stream.
 
 mod differences;
 
@@ -10,7 +10,7 @@ use shared::model::{
 
 use super::*;
 
-/// When the sessions of these tests begin.
+/// Start of the sessions of these tests.
 const CLOCK: UnixMillis = UnixMillis(1_800_000_000_000);
 const START: u64 = 70_000;
 

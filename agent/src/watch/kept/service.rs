@@ -17,7 +17,7 @@ use crate::convert::{
     sources_from,
 };
 
-/// What is kept of a Service.
+/// The kept part of a Service.
 #[derive(Debug)]
 pub struct KeptService {
     head: Head,
@@ -89,7 +89,7 @@ impl KeptService {
         }
     }
 
-    /// What an export is joined from. Of a derived one it says no more than that it is one.
+    /// The part that an export reads. Of a derived Service it only says that it is derived.
     pub fn exported(&self) -> &Service {
         match &self.what {
             What::Ours { .. } => &MADE_BY_TRIBUTARY,
@@ -97,7 +97,7 @@ impl KeptService {
         }
     }
 
-    /// Who wrote last to it, its status left out; of a derived one nobody.
+    /// The last writer, its status left out; `None` for a derived Service.
     pub fn changed_by(&self) -> Option<&ChangedBy> {
         match &self.what {
             What::Ours { .. } => None,
@@ -129,7 +129,7 @@ static MADE_BY_TRIBUTARY: LazyLock<Service> = LazyLock::new(|| Service {
     ..Service::default()
 });
 
-/// What an export reads of a Service, and nothing else.
+/// Reduces a Service to the fields that an export reads.
 fn stripped(service: Service) -> Service {
     let meta = service.metadata;
     let labels = meta.labels.map(|mut labels| {

@@ -19,7 +19,7 @@ use crate::{
     plan::{Found, Ours, content::SliceContent, view::OwnSlice},
 };
 
-/// What is kept of an EndpointSlice.
+/// The kept part of an EndpointSlice.
 #[derive(Debug)]
 pub struct KeptSlice {
     head: Head,
@@ -94,7 +94,7 @@ impl KeptSlice {
         }
     }
 
-    /// Whether it is the agent's.
+    /// Returns true if it is the agent's.
     pub fn is_ours(&self) -> bool {
         matches!(self.what, What::Ours { .. })
     }
@@ -117,7 +117,7 @@ impl KeptSlice {
         }
     }
 
-    /// Who wrote last to the slice of a local Service.
+    /// The last writer of the slice of a local Service.
     pub fn changed_by(&self) -> Option<&ChangedBy> {
         match &self.what {
             What::Local { changed_by, .. } => changed_by.as_ref(),

@@ -1,4 +1,4 @@
-//! What `member list` says of the removal brake.
+//! The lines of `member list` about the mass-withdrawal hold.
 
 use proto::v1;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What `member list` says of members that are to leave.
+//! The lines of `member list` about members that leave.
 
 use proto::v1;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ fn line(member: &v1::MemberState) -> Option<String> {
     ))
 }
 
-/// That one is to leave.
+/// The settings of a leaving member.
 pub(super) fn settings(leaving: &v1::Leaving) -> Value {
     json!({
         "operator": leaving.operator,

@@ -94,8 +94,8 @@ fn row(member: &v1::MemberState) -> Vec<String> {
     ]
 }
 
-/// Whose certificates members have, each member's by the one that ends last, when it is not one issuer's: an authority may
-/// go when none is of it any more.
+/// The issuers of members' certificates, each member's by the one that ends last, if there are several: an authority
+/// may be removed when no member depends on it.
 fn issuers(response: &v1::ListMembersResponse) -> String {
     let last = |member: &v1::MemberState| {
         let keys = member.keys.iter().filter(|key| !key.contested);
@@ -127,7 +127,7 @@ fn issuers(response: &v1::ListMembersResponse) -> String {
         .collect()
 }
 
-/// What becomes of the members that are lost, if any is.
+/// The line about lost members, if there are any.
 fn lost(response: &v1::ListMembersResponse) -> String {
     let lost = |member: &&v1::MemberState| member.state() == v1::SourceState::SourceLost;
     let count = response.members.iter().filter(lost).count();
@@ -156,7 +156,7 @@ fn lost(response: &v1::ListMembersResponse) -> String {
     format!("{members}: {follows}\n")
 }
 
-/// What is wrong in members, a line for each condition that is False.
+/// Problems of members, a line for each condition that is False.
 fn unhealthy(response: &v1::ListMembersResponse) -> String {
     let of_member = |member: &v1::MemberState| {
         let failed = member
@@ -323,7 +323,7 @@ pub(crate) fn is_contested(member: &v1::MemberState) -> bool {
     member.keys.iter().any(|key| key.contested)
 }
 
-/// When the last certificate ends that was seen of a member.
+/// Time at which the last certificate ends that was seen of a member.
 fn keys_end(member: &v1::MemberState) -> String {
     let ends = member.keys.iter().filter_map(|key| key.not_after.as_ref());
     time(ends.max_by_key(|at| at.seconds))

@@ -7,7 +7,7 @@ use super::super::{plan::Planned, values::AGENT_TLS};
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Which cluster the member is, on this machine: `leave` needs it.
+    /// Remembers on this machine which cluster the member is: `leave` needs it.
     Remember,
     /// The namespace.
     Namespace,
@@ -30,7 +30,7 @@ pub(super) struct Member {
     pub(super) standing: Standing,
 }
 
-/// Whether a membership goes on.
+/// The state of a membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It is a member, heard from or not.
@@ -73,7 +73,7 @@ pub(super) struct Invitation {
     pub(super) leads_to_hub: bool,
 }
 
-/// What is in the cluster, at the hub and on this machine.
+/// The state of the cluster, the hub and this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     /// UID of kube-system.

@@ -60,7 +60,7 @@ pub(super) fn chosen(
     })
 }
 
-/// What is known before the first change.
+/// The state before the first change.
 pub(super) struct Seen<'a> {
     pub(super) id: &'a ClusterId,
     pub(super) context: &'a str,

@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// What an older client, or one that was interrupted, remembers.
+    /// The memory that an older or interrupted client left.
     fn never_served() -> Remembered {
         remembered(json!({"hubs": ["https://hub:8443"], "joins": [], "operator": "admin"}))
     }

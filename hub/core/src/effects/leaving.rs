@@ -1,4 +1,4 @@
-//! What follows when a member leaves, or stays after all, in sentences for people. Pure.
+//! Effects of a member's leaving, or of its cancelling, in sentences for people. Pure.
 
 use model::{ClusterId, ServiceKey};
 
@@ -43,7 +43,7 @@ fn leave(state: &State, cluster: &ClusterId, after_millis: u64, evicts: bool) ->
     }
 }
 
-/// What goes at once, and what nobody else serves.
+/// Endpoints that go at once, and services that nobody else serves.
 fn endpoints(state: &State, cluster: &ClusterId, member: &Member) -> Vec<String> {
     let (elsewhere, only_here): (Vec<&ServiceKey>, Vec<&ServiceKey>) = member
         .counted_services()

@@ -1,11 +1,11 @@
-//! What a policy does about members that are lost and about those that take back too much at once, in sentences. Pure.
+//! Effects of a policy on lost members and on members that withdraw too much at once, in sentences. Pure.
 
 use model::policy::{Brake, Loss, LossAction};
 
 use super::sentences::named;
 use fold::PolicyOutcome;
 
-/// What follows for them.
+/// Effects on lost members.
 pub(super) fn of(outcome: &PolicyOutcome) -> Vec<String> {
     let mut effects = Vec::new();
     if let Some((now, then)) = &outcome.loss {

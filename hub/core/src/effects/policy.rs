@@ -1,4 +1,4 @@
-//! What a policy does, in sentences for people, seen in the state on which it is decided. Pure.
+//! Effects of a policy, in sentences for people, computed from the state on which it is decided. Pure.
 
 use model::{ClusterId, Policy, Precedence, ServiceKey};
 use std::{collections::BTreeMap, sync::Arc};
@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{loss, sentences::named};
 use fold::{PolicyOutcome, SomeServices, State};
 
-/// What follows from putting the policy in force.
+/// Effects of putting the policy in force.
 pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
     let outcome = state.outcome(policy);
     let mut effects = vec![format!(

@@ -248,7 +248,7 @@ fn half_a_message(revision: u64, name: &str) -> Publication {
     Publication { key, entry }
 }
 
-/// How many objects each of the next messages has.
+/// Number of objects in each of the next messages.
 fn sizes(push: &mut Push, view: &View) -> Vec<usize> {
     std::iter::from_fn(|| match push.next(view) {
         Some(HubMessage::Desired { items, .. }) => Some(items.len()),
@@ -375,7 +375,7 @@ fn crowded() -> View {
     view
 }
 
-/// What nobody remembers to remove would stay in the member for ever.
+/// Nobody remembers an older removal: without a snapshot the member would keep the object for ever.
 #[test]
 fn a_member_behind_the_oldest_removal_on_record_starts_again_with_a_snapshot() {
     let mut view = crowded();

@@ -29,7 +29,7 @@ const DECODERS_MAX: usize = 3;
 /// … and fewest: that they take turns is the same everywhere.
 const DECODERS_MIN: usize = 2;
 
-/// What a state is rebuilt from, decoded.
+/// A decoded item that a state is rebuilt from.
 pub(super) enum Decoded {
     Row(SnapshotRow),
     Event(Event),
@@ -41,7 +41,7 @@ enum Read {
     Event(RecordedEvent, Bytes),
 }
 
-/// What is handed out in the order of the log: chunks of items, or why there are no more.
+/// Items in the order of the log: chunks of items, or the reason why there are no more.
 pub(super) struct Items {
     /// Each chunk comes from the decoder after the one that the chunk before came from.
     decoders: Vec<Receiver<Result<Vec<Decoded>, ReplayError>>>,
@@ -103,7 +103,7 @@ fn invalid(error: InvalidEvent) -> ReplayError {
     }
 }
 
-/// What was read and goes to the next decoder together.
+/// A chunk of items that go to the next decoder together.
 #[derive(Default)]
 struct Chunk {
     items: Vec<Read>,

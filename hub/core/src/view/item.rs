@@ -23,7 +23,7 @@ struct Parts {
     form: Mutex<Form>,
 }
 
-/// What is known of the version that was sent before.
+/// Knowledge of the version sent before.
 #[derive(Debug, Clone)]
 enum Form {
     /// Nobody was sent this one yet. The last version that somebody was sent, if there is one.
@@ -41,11 +41,11 @@ struct Version {
     replaced_at: Revision,
 }
 
-/// What leads on from a version.
+/// The way on from an earlier version.
 #[derive(Debug, Clone)]
 struct Difference {
     bytes: Bytes,
-    /// That version's revision.
+    /// The earlier version's revision.
     revision: Revision,
     /// Revision of the next version.
     replaced_at: Revision,
@@ -82,8 +82,7 @@ impl Item {
         wire::encode_desired(&self.0.content)
     }
 
-    /// What leads to it from the version that stood at `revision`, if there is such a difference and it pays. All members
-    /// share it.
+    /// The difference from the version at `revision`, if there is one and it pays. All members share it.
     pub fn since(&self, revision: Revision) -> Option<Bytes> {
         match &*self.sent() {
             Form::Sent(Some(difference)) => {

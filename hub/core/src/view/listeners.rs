@@ -1,5 +1,5 @@
-//! Who is woken by which change: each session listens to the rooms of its member, so that a change costs nothing to
-//! those whom it does not concern. It holds names and bells, never content; a bell that rings twice rings once.
+//! Wakes sessions: each listens to the rooms of its member, so that a change costs nothing to those whom it does not
+//! concern. It holds names and bells, never content; a bell that rings twice rings once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -58,7 +58,7 @@ pub struct Writer {
     view: SharedView,
     publisher: Publisher,
     metrics: WriterMetrics,
-    /// What is on disk, published and answered.
+    /// Position that is on disk, published and answered.
     durable: Cursor,
     in_flight: VecDeque<InFlight>,
     completed: mpsc::UnboundedSender<Completed>,
@@ -85,7 +85,7 @@ pub struct Writer {
 /// A batch that was handed to the log, and what of it is not durable yet.
 struct InFlight {
     batch: Batch,
-    /// What questions are answered from once it is durable.
+    /// The state for queries, shown once it is durable.
     published: Published,
     parts: VecDeque<Part>,
 }
@@ -154,7 +154,7 @@ impl Writer {
         &self.core
     }
 
-    /// Where questions find what is durable, until this writer ends.
+    /// The place at which queries find the durable state, until this writer ends.
     pub fn present(&self) -> Present {
         self.publisher.present()
     }
@@ -173,7 +173,8 @@ impl Writer {
         self.look_at_the_state();
     }
 
-    /// Whether it takes more. Not while the batch is full, nor while something waits that is done between batches.
+    /// Returns true if it takes more. Not while the batch is full, nor while something waits that is done between
+    /// batches.
     pub fn has_room(&self) -> bool {
         let between = self.failure.is_some()
             || self.view_outdated
@@ -382,7 +383,7 @@ impl Writer {
         Ok(())
     }
 
-    /// What the batch did is durable: everybody may see it.
+    /// Publishes a durable batch.
     fn release(&mut self, batch: Batch, published: Published, at: Moment) {
         let import_rules = import_rules_of(&published.state);
         // Before the view: whoever was told of a revision asks for no older state.
@@ -395,7 +396,7 @@ impl Writer {
         self.answer(batch.replies);
     }
 
-    /// What is known, as gauges; `sources` are all there are, if any of them changed.
+    /// Updates the gauges; `sources` are all sources, if any of them changed.
     fn measure(&self, sources: Option<&[Source]>) {
         if let Some(sources) = sources {
             self.metrics.members(sources);
@@ -530,7 +531,7 @@ fn refused(what: impl ToString) -> LogError {
     LogError::Refused(what.to_string())
 }
 
-/// Whether so many events behind the newest snapshot are worth another, of a state with so many facts.
+/// Returns true if so many events behind the newest snapshot are worth another, of a state with so many facts.
 fn is_snapshot_due(bounds: Bounds, events: u64, facts: u64) -> bool {
     events
         >= bounds

@@ -131,8 +131,8 @@ impl Core {
         }
     }
 
-    /// Whose word about epochs it is. Who has a certificate and never joined has little at stake: a thief of one, or
-    /// of many, must not stop what members are served.
+    /// Classifies who claims an epoch. A holder of a certificate that never joined has little at stake: a thief of one,
+    /// or of many, must not stop what members are served.
     fn witness(&self, cluster: &ClusterId) -> Witness {
         if self.state.current_member(cluster).is_some() || self.state.holds_no_facts() {
             Witness::Member(cluster.clone())
@@ -163,9 +163,9 @@ impl Core {
         self.not_serving = Some(why);
     }
 
-    /// Who holds the member keeps it while it answers, unless another agent was elected since in its cluster, which it
-    /// denies as long as it leads there. A new key takes over from nobody who answers, whatever the Hello says of agents
-    /// and elections: it is the one word of a stranger that nobody has confirmed.
+    /// Refuses a takeover while the holder answers, unless its cluster has elected another agent since; the holder
+    /// denies that as long as it leads there. A new key never takes over from a holder that answers, whatever agents
+    /// and elections its Hello names: nobody has confirmed these.
     fn check_holder(
         &mut self,
         request: &AdmitRequest,

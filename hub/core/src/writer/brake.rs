@@ -99,7 +99,7 @@ impl Core {
         }
     }
 
-    /// How many members are held, and how many of their exports.
+    /// Number of members on hold, and of their exports.
     pub fn held(&self) -> (usize, usize) {
         let members = self.state.members().values();
         let held = members.filter(|member| member.taken_back().brake().is_some());

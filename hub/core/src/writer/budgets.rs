@@ -163,7 +163,8 @@ impl Budgets {
         }
     }
 
-    /// Whether a member whose items found no room is to be asked for them: the cause may have ended. It is said once.
+    /// Returns true if a member whose items found no room is to be asked for them: the cause may have ended. It is said
+    /// once.
     pub(super) fn has_eased(&mut self, cluster: &ClusterId, now: u64) -> bool {
         let all = self.all;
         let Some(account) = self.accounts.get_mut(cluster) else {

@@ -15,7 +15,7 @@ use fold::{LEAVING_LONGEST_MILLIS, State};
 /// could not say so while there was no hub.
 pub const GRACE_AT_START_MILLIS: u64 = 60_000;
 
-/// When each member that is to leave does, in monotonic milliseconds.
+/// Time at which each leaving member leaves, in monotonic milliseconds.
 #[derive(Debug)]
 pub(super) struct Departures {
     /// Beside what was recorded, by which a later word is told from an earlier one.
@@ -38,7 +38,7 @@ impl Departures {
         }
     }
 
-    /// Whose time is over at a tick, of those that are to leave at these times; `clock` is the wall clock.
+    /// Members whose time is over at a tick, out of those that are to leave at these times; `clock` is the wall clock.
     pub(super) fn look<'a>(
         &mut self,
         leaving: impl Iterator<Item = (&'a ClusterId, UnixMillis)>,
@@ -77,7 +77,7 @@ struct SeenHold {
     since: UnixMillis,
     /// For how long it was held before this process saw it, in milliseconds.
     before: u64,
-    /// When this process saw it first, in monotonic milliseconds.
+    /// Time at which this process saw it first, in monotonic milliseconds.
     at: u64,
     /// It is not let go before then: while there was no hub, nothing could come back.
     not_before: u64,

@@ -13,8 +13,8 @@ use crate::bounds::Bounds;
 use event_log::{Retention, Space};
 use fold::{Draft, DraftFact};
 
-/// How much more must be free than where a state began for it to end, in percent of the disk: a share that sways about
-/// a threshold is one change, not many.
+/// Hysteresis: free space must exceed the threshold at which a state began by this percentage of the disk for the state
+/// to end, so that a share that sways about the threshold is one change, not many.
 const MARGIN_PERCENT: u8 = 1;
 
 /// While history can go, growth is refused only below one such part of the reserve.
@@ -72,13 +72,13 @@ impl DiskRoom {
         }
     }
 
-    /// Whether a reported fact that would be recorded is refused for now, health included: a member may report it as
-    /// often as anything, and the reserve must outlast every one of them.
+    /// Returns true if a reported fact that would be recorded is refused for now, health included: a member may report
+    /// it as often as anything, and the reserve must outlast every one of them.
     pub(super) fn refuses(self, fact: &EncodedFact) -> bool {
         self == Self::Reserve && !fact.fact.is_removal()
     }
 
-    /// Whether what an admission would record is refused for now: a new member, and with it all its facts.
+    /// Returns true if what an admission would record is refused for now: a new member, and with it all its facts.
     pub(super) fn refuses_to_admit(self, drafts: &[Draft]) -> bool {
         let joins = |draft: &Draft| matches!(draft.fact, DraftFact::Decided(Fact::MemberJoined { .. }));
         self == Self::Reserve && drafts.iter().any(joins)

@@ -1,5 +1,5 @@
-//! What members are told while the disk's reserve is touched, and when they are asked again
-//! (docs/runbooks/disk-nearly-full.md). A cluster of which something is held back does not count as listed.
+//! Messages to members while the disk's reserve is touched, and the requests afterwards
+//! (docs/runbooks/disk-nearly-full.md). A cluster with a report held back does not count as listed.
 
 use model::{
     ClusterId, EncodedFact, Fact, ListingGroup, SessionId,
@@ -12,11 +12,11 @@ use super::{
     request::Reply,
 };
 
-/// What members are told while nothing may grow.
+/// Message to members while nothing may grow.
 const NO_ROOM: &str = "the hub's disk is nearly full, and it records only removals for now. It keeps what it has of this, \
     and asks again by itself when there is room. Give its volume more room";
 
-/// What a member is told that listed while not all of it was taken.
+/// Message to a member whose listing was not taken completely.
 const ROOM_AGAIN: &str = "the hub's disk has room again: connect again, and list what it did not take";
 
 impl Core {
@@ -66,7 +66,7 @@ impl Core {
         true
     }
 
-    /// How much room the disk had when it was looked at last.
+    /// Room on the disk at the last look.
     pub fn room(&self) -> DiskRoom {
         self.room
     }

@@ -66,7 +66,7 @@ impl Core {
         self.operate(token, &command, true, |_, _, _| Vec::new(), now);
     }
 
-    /// What is remembered of a member beside the state ends with its membership, whether it is connected or not.
+    /// Drops everything remembered of former members beside the state, connected or not.
     pub(super) fn drop_former_members(&mut self) {
         let members = self.state.members().iter();
         let former = members.filter(|(_, member)| !member.is_current());

@@ -1,5 +1,5 @@
-//! What becomes of items for which a member's budget has no room: they wait at its agent, what is recorded of them stands,
-//! and the hub asks for them when there may be room (docs/guides/policy.md, "Budgets").
+//! Items for which a member's budget has no room: they wait at its agent, their recorded version stays, and the hub
+//! asks for them when there may be room (docs/guides/policy.md, "Budgets").
 
 use model::{
     ClusterId, EncodedFact, Event, FactKey, SessionId,
@@ -72,7 +72,7 @@ impl Core {
         }
     }
 
-    /// What a member's fact takes the place of, as its budget counts it.
+    /// Usage of the fact that a new one replaces, as the budget counts it.
     pub(super) fn replaced_by(&self, event: &Event) -> Usage {
         let member = event
             .cluster
@@ -84,7 +84,7 @@ impl Core {
         known.map(|known| Usage::of(&known.encoded())).unwrap_or_default()
     }
 
-    /// How many members are connected of which something waits.
+    /// Number of connected members with waiting items.
     pub fn over_budget_members(&self) -> usize {
         let sessions = self.sessions.values();
         sessions.filter(|open| !open.waiting.is_empty()).count()

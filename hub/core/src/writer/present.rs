@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::{handle::Gone, published::Published};
 
-/// Where questions find the present. Clones are the same place.
+/// The place at which queries find the current state. Clones are the same place.
 #[derive(Debug, Clone)]
 pub struct Present(Arc<RwLock<Option<Arc<Published>>>>);
 
@@ -15,7 +15,7 @@ pub struct Present(Arc<RwLock<Option<Arc<Published>>>>);
 pub(super) struct Publisher(Present);
 
 impl Present {
-    /// What is durable, as of now.
+    /// The durable state, as of now.
     pub fn read(&self) -> Result<Arc<Published>, Gone> {
         let present = self.0.read().unwrap_or_else(PoisonError::into_inner);
         present.clone().ok_or(Gone)
@@ -37,7 +37,7 @@ impl Publisher {
         Self(Present(Arc::new(RwLock::new(Some(Arc::new(published))))))
     }
 
-    /// Where questions find it.
+    /// The place at which queries find it.
     pub(super) fn present(&self) -> Present {
         self.0.clone()
     }

@@ -7,7 +7,7 @@ use model::{
     policy::{Loss, LossAction},
 };
 
-/// What is remembered of self-preservation, in monotonic milliseconds.
+/// The state of self-preservation, in monotonic milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum SelfPreservation {
     /// Members are withdrawn.
@@ -22,7 +22,7 @@ pub(super) enum SelfPreservation {
 /// The members that are lost and not withdrawn.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// How many.
+    /// Number of lost members.
     pub(super) lost: u64,
     /// Out of so many members.
     pub(super) members: u64,
@@ -30,7 +30,7 @@ pub(super) struct Losses {
     pub(super) due: Vec<ClusterId>,
 }
 
-/// What is to be decided.
+/// The decision due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Too many are lost: nothing more is withdrawn.

@@ -13,7 +13,7 @@ use wire;
 use crate::recall::DIFFERENCES_MAX;
 use fold::{RecordedFact, State};
 
-/// How the facts that stand were stored, as far as that was in the current segment.
+/// The stored form of the current facts, for those stored in the current segment.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     /// By the revision of the fact: how many differences lead to it from one that was stored whole.
@@ -60,12 +60,12 @@ impl Stored {
     }
 }
 
-/// Whether later facts may be stored as differences to this one, and it as one itself. Health is small.
+/// Returns true if later facts may be stored as differences to this one, and it as one itself. Health is small.
 fn may_be_base(fact: &Fact) -> bool {
     fact.key().is_some_and(|key| key != FactKey::Health) && !fact.is_removal()
 }
 
-/// Whether the cluster has no facts afterwards.
+/// Returns true if the cluster has no facts afterwards.
 fn ends_facts(fact: &Fact) -> bool {
     matches!(
         fact,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::clock::Clock;
 
-/// How a writer ended.
+/// The end of a writer.
 pub(super) type Ended = oneshot::Receiver<Result<(), WriterError>>;
 
 impl Writer {

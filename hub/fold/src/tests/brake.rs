@@ -103,7 +103,7 @@ fn held_exports(state: &State) -> Vec<ServiceKey> {
     member.taken_back().held_exports().cloned().collect()
 }
 
-/// Whether the cart is imported from east, with its endpoint.
+/// Returns whether the cart is imported from east, and whether its endpoint is.
 fn counts(folded: &Folded) -> (bool, bool) {
     let import = folded
         .import()

@@ -1,4 +1,5 @@
-//! What members take: since when its rules are what they are, whom an import is kept from, and what another policy changes.
+//! Tests of the imports that members accept: since when their rules are in force, which members an import is kept from,
+//! and the effects of another policy.
 
 use model::{Export, Revision};
 

@@ -1,4 +1,4 @@
-//! Who is admitted, who is refused with which advice, and what an end of membership takes along.
+//! Tests of admission, of the advice in refusals, and of the effects of a membership's end.
 
 use std::sync::Arc;
 

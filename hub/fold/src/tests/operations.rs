@@ -158,7 +158,7 @@ pub(crate) fn decided_histories(epochs: bool) -> impl Strategy<Value = Vec<Vec<O
     vec(vec(operation(), 4..20), 3..=CLUSTERS.len())
 }
 
-/// What each of three to five clusters does, in its own order.
+/// The operations of each of three to five clusters, in its own order.
 pub(super) fn histories() -> impl Strategy<Value = Vec<Vec<Operation>>> {
     vec(vec(operation(), 4..16), 3..=CLUSTERS.len())
 }
@@ -178,7 +178,7 @@ pub(crate) fn interleaved(histories: &[Vec<Operation>], picks: &[u8]) -> Vec<(us
     }
 }
 
-/// What the test itself knows to be true, kept without the fold.
+/// The test's own knowledge of the truth, kept without the fold.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Books {
     pub(super) exports: BTreeMap<(ServiceKey, ClusterId), Export>,

@@ -75,7 +75,7 @@ fn denial(folded: &Folded, name: &str) -> Option<(DenialReason, String)> {
     Some((denial.reason, denial.message.to_string()))
 }
 
-/// What is derived, without revisions.
+/// The derived objects, without revisions.
 fn content(state: &State) -> Vec<(DerivedKey, String)> {
     let all = state.all_derived();
     let without_revision = |text: String| {

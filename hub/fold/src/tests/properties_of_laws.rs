@@ -117,7 +117,7 @@ fn a_replay_gives_the_same_state_and_changes_tell_all_of_it() {
     result.unwrap();
 }
 
-/// What somebody holds who got all changes.
+/// The objects of a reader that got all changes.
 fn folded(
     mut held: BTreeMap<DerivedKey, Derived>,
     changes: impl IntoIterator<Item = Change>,
@@ -268,7 +268,7 @@ fn run_by_present_rules(order: &[(usize, Operation)]) -> Driver {
     driver
 }
 
-/// What the fold derived, in the terms of the reference.
+/// The fold's imports, in the terms of the reference.
 fn as_expected(state: &State, driver: &Driver) -> BTreeMap<ServiceKey, Expected> {
     let mut all: BTreeMap<ServiceKey, Expected> = BTreeMap::new();
     for (_, derived) in state.all_derived() {

@@ -7,7 +7,7 @@ use crate::{
     Command, Grant, Rejection, State, TOKEN_REMEMBERED_MILLIS, TOKEN_USES_OF_ALL_MAX, may_join, token_time,
 };
 
-/// When tokens of these tests expire.
+/// Time at which tokens of these tests expire.
 const END: UnixMillis = UnixMillis(1_000_000);
 const NOW: UnixMillis = UnixMillis(500_000);
 

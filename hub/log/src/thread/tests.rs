@@ -1,4 +1,4 @@
-//! What the threads of a log do beside each other.
+//! Tests of the threads of a log working at the same time.
 
 use std::time::{Duration, Instant};
 

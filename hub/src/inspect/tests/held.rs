@@ -1,4 +1,4 @@
-//! What the removal brake holds: shown by `State`, `Membership/List` and in explanations, and let go by one call.
+//! Tests of the mass-withdrawal hold: shown by `State`, `Membership/List` and in explanations, and ended by one call.
 
 use proto::v1::{
     self, event_log_server::EventLog, membership_server::Membership, state_server::State as StateService,

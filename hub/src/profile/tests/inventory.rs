@@ -1,4 +1,4 @@
-//! What follows from what is wanted and what is there: writes, urgency, deletion, and above all nothing.
+//! Tests of the steps from wanted and existing objects: writes, urgency, deletion, and above all nothing.
 
 use std::sync::Arc;
 

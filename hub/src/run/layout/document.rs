@@ -71,7 +71,7 @@ struct Join {
     member_cert_lifetime: Option<String>,
 }
 
-/// What else is known of clients' certificates.
+/// Further files about clients' certificates.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Clients {
@@ -90,7 +90,7 @@ pub(super) fn read(text: &str) -> anyhow::Result<Document> {
 }
 
 impl Entry {
-    /// What `serve` would be given for this one alone.
+    /// The flags of `serve` for this clusterset alone.
     pub(super) fn flags(self) -> anyhow::Result<SetArgs> {
         let tls = TlsFiles {
             cert: self.tls.cert,

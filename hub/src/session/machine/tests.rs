@@ -1,4 +1,4 @@
-//! What a session takes, what it refuses, and in which order it speaks.
+//! Tests of the messages that a session takes and refuses, and of the order of its own.
 
 use shared::{
     model::{

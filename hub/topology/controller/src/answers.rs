@@ -67,7 +67,7 @@ impl ExplainsTopologies for TopologyAnswers {
     }
 }
 
-/// What is known of one Cluster; none, if it has no topology.
+/// Explains one Cluster; none, if it has no topology.
 fn of(objects: &[Value], planned: &Planned, namespace: &str, name: &str) -> Option<TopologyExplained> {
     let is = |object: &&Value, kind: &str, namespace: &str, name: &str| {
         let metadata = &object["metadata"];

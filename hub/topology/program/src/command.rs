@@ -295,7 +295,7 @@ pub fn run(cli: Cli) -> anyhow::Result<(String, Changes)> {
     }
 }
 
-/// What a management cluster has.
+/// The objects of a management cluster.
 fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Listed> {
     api_client::install_crypto_provider()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();

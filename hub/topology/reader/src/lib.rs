@@ -21,7 +21,7 @@ use clusterclass::desired::objects::{Listed, Unread};
 /// The group of Clusters and ClusterClasses.
 const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
 
-/// What is read of it, and whether it must be there.
+/// The kinds to read, and whether each must exist.
 const KINDS: [(&str, bool); 5] = [
     ("ClusterClass", true),
     ("Cluster", true),
@@ -34,7 +34,7 @@ const PAGE: u32 = 500;
 /// Most objects that are read.
 const MAX_OBJECTS: usize = 100_000;
 
-/// What is read beside it by who deletes templates: machines may still be of them.
+/// Further kinds to read before deleting templates: machines may still be made from them.
 const KINDS_OF_MACHINES: [(&str, bool); 1] = [("MachineSet", false)];
 
 /// Reads what topologies are made of, in these namespaces, or in all if there are none.
@@ -137,7 +137,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What Clusters refer to, in every version in which classes make it, and how the contract of its kind stands.
+    /// The templates that Clusters refer to, in every version that classes use, and the contract of each kind.
     async fn of_clusters(&mut self, templates: &BTreeSet<(String, String)>) -> anyhow::Result<()> {
         let mut kinds = BTreeSet::new();
         for cluster in self.objects.iter().filter(|object| object["kind"] == "Cluster") {

@@ -1,5 +1,5 @@
-//! When a member that takes back most of its exports at once is held: values only. The fold says what follows, the writer
-//! when.
+//! The policy on mass withdrawals: a member that withdraws most of its exports at once is put on hold. Values only: the
+//! fold says what follows, the writer when.
 
 /// Longest time within which removals are counted, in milliseconds: for so long what was removed is remembered.
 pub const BRAKE_WITHIN_MILLIS_MAX: u64 = 10 * 60 * 1_000;
@@ -36,7 +36,7 @@ impl Default for Brake {
 }
 
 impl Brake {
-    /// Whether a member is held that took back so many of so many exports within the time.
+    /// Returns true if a member that withdrew so many of so many exports within the time is put on hold.
     pub fn holds(&self, removed: u64, exports: u64) -> bool {
         let share = exports.saturating_mul(self.percent.into()).div_ceil(100);
         self.enabled && removed >= u64::from(self.exports).max(1) && removed >= share

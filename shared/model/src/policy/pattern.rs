@@ -44,7 +44,7 @@ impl Pattern {
         Self("*".into())
     }
 
-    /// Whether it matches a whole name.
+    /// Returns true if it matches a whole name.
     pub fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
         let (mut at, mut seen) = (0, 0);

@@ -85,7 +85,7 @@ fn endpoint(endpoint: EndpointView<'_>, family: IpFamily) -> Result<(), InvalidV
         .map_or(Ok(()), |zone| bounded_text("zone", zone, ZONE_BYTES_MAX))
 }
 
-/// What is wrong with an address.
+/// Checks an address.
 fn address(address: &IpAddr, family: IpFamily) -> Result<(), String> {
     let special = match (address, family) {
         (IpAddr::V4(v4), IpFamily::V4) => special_v4(*v4),

@@ -1,5 +1,5 @@
-//! What a hub is told of its clients' certificates: denied keys, lists of revoked certificates, issuers that renew; and
-//! that what is open ends with a reason when the files that are loaded refuse it.
+//! Tests of the rules on clients' certificates: denied keys, revocation lists, renewal issuers; and that open
+//! connections end with a reason when the loaded files refuse them.
 
 use std::sync::Arc;
 

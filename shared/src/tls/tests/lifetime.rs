@@ -1,5 +1,5 @@
-//! That no connection outlives its certificate or gets older than connections get, that whoever serves it hears why,
-//! and that it is cut then.
+//! Tests that no connection outlives its certificate or the maximum age, that its service learns the reason, and that
+//! it is cut then.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,8 +20,8 @@ const OPERATOR: &str = "spiffe://example.org/clusterset/default/operator/ann";
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// What a connection is told under a certificate that lasts for so long. It goes on until `works_until` at least, and
-/// is cut before `over`, by the time of the test.
+/// The end of a connection whose certificate lasts for so long. It works until `works_until` at least, and is cut
+/// before `over`, by the time of the test.
 async fn ends(lasts: Duration, works_until: Duration, over: Duration) -> Status {
     let ca = Authority::new("ca");
     let member = live(&ca.issue(&Wanted {

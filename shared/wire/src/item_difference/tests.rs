@@ -40,7 +40,7 @@ fn slice(revision: u64, endpoints: u32, changed: u32) -> DesiredItem {
     }
 }
 
-/// What is sent of the way from one item to another.
+/// The message sent on the way from one item to another.
 fn sent(base: &DesiredItem, item: &DesiredItem) -> Option<Bytes> {
     encode_difference(&encode_desired(base), &encode_desired(item), item)
 }

@@ -1,4 +1,4 @@
-//! How a cluster gets from one desired state to the next: order of steps, drift, type flips, lost Services.
+//! Tests of the way from one desired state to the next: order of steps, drift, type changes, lost Services.
 
 use super::*;
 
@@ -265,7 +265,7 @@ fn an_import_whose_schema_has_one_ip_gets_the_first() {
     assert_eq!(model.derived().cluster_ips[..1], model.import().content.ips[..]);
 }
 
-/// What the import cannot say, the derived Service remembers.
+/// The derived Service remembers values that the import cannot hold.
 #[test]
 fn a_new_agent_changes_no_policy_that_the_schema_cannot_hold() {
     let desired = told(&listed(), http_from_east(&[port("http", 80)]));

@@ -476,7 +476,7 @@ fn a_derived_service_whose_import_is_a_strangers_records_whose_it_is() {
     assert_eq!(words(&model.done), ["delete service"]);
 }
 
-/// Who never lists keeps nobody out by stating an older export of another type.
+/// A member that never lists cannot block others by stating an older export of another type.
 #[test]
 fn what_may_not_become_of_another_type_yet_gains_who_exports_now() {
     let mut model = Model::settled(&east_and_west());

@@ -1,4 +1,4 @@
-//! What goes because the Lease of its source expired, and what does not.
+//! Tests of deletions after the Lease of a source expired, and of what stays.
 
 use model::policy::LossAction;
 

@@ -375,7 +375,8 @@ fn denied(message: &str) -> ExportStatus {
     }
 }
 
-/// What nothing is wrong with here may be refused there: it is said, and the cluster serves itself nothing either.
+/// The hub may refuse an export that is valid here: the condition says so, and the cluster does not serve itself
+/// either.
 #[test]
 fn an_export_that_the_hub_does_not_take_is_not_valid_and_serves_nobody_until_it_is_taken() {
     let mut model = exporting();

@@ -5,7 +5,7 @@ mod refused;
 
 use super::*;
 
-/// What kubeadm writes.
+/// The Corefile of kubeadm.
 const KUBEADM: &str = "\
 .:53 {
     errors
@@ -32,7 +32,7 @@ const KUBEADM: &str = "\
 }
 ";
 
-/// What K3s writes, a little shorter.
+/// The Corefile of K3s, a little shorter.
 const K3S: &str = ".:53 {
     errors
     kubernetes cluster.local in-addr.arpa ip6.arpa {

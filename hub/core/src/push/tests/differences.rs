@@ -1,4 +1,4 @@
-//! Which objects a member is sent as a difference, and what it gets that asks for them whole.
+//! Tests of objects sent as differences, and of members that request them whole.
 
 use model::sync::{ItemDifference, Told};
 
@@ -54,7 +54,7 @@ fn told(item: Bytes) -> String {
     }
 }
 
-/// What is wanted of an object that stands under the key of an import.
+/// Requests existing objects whole, by import key.
 fn wants(push: &mut Push, names: &[&str]) {
     let keys = names.iter().map(|name| DesiredKey::Import(service(name)));
     push.want(keys.collect());

@@ -1,4 +1,5 @@
-//! What a policy lets a member take, across positions: whatever it was when it came, it ends with what is allowed now.
+//! Tests of the import filter across positions: whatever the policy was at the start, a member ends with what is
+//! allowed now.
 
 use wire::read_policy;
 

@@ -1,4 +1,4 @@
-//! What is kept of an object that was sent, and from what there is a difference.
+//! Tests of the kept form of a sent object, and of its differences.
 
 use std::sync::Arc;
 

@@ -523,7 +523,7 @@ fn certification(session: SessionId, key: KeyFingerprint) -> Request {
     Request::Certify(7, certification)
 }
 
-/// What the writer answers a request for another key, and how many events go with it.
+/// The writer's answer to a request with another key, and the number of its events.
 fn answered(batch: &Batch) -> (Result<(), String>, usize) {
     let outcome = batch.replies.iter().find_map(|reply| match reply {
         Reply::Operated(7, outcome) => Some(outcome.as_ref().map(drop).map_err(ToString::to_string)),

@@ -1,4 +1,4 @@
-//! What a member says to have applied: how long that took, and that nobody has applied what it was not told.
+//! Tests of a member's applied position: its delay, and the refusal of a position that the member was not sent.
 
 use shared::model::sync::{DesiredChange, DesiredItem, DesiredKey};
 

@@ -1,4 +1,4 @@
-//! Who may ask for objects whole, and what it gets.
+//! Tests of requests for whole objects: who may send them, and the answers.
 
 use bytes::Bytes;
 use shared::model::sync::{DesiredChange, DesiredItem, DesiredKey};

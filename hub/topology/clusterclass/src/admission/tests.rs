@@ -1,4 +1,4 @@
-//! What is answered to each kind of question: what passes as it is, what refuses, what only warns, and the bounds of it.
+//! Tests of the answer to each kind of request: pass, refusal, warning, and bounds.
 
 use serde_json::{Value, json};
 

@@ -116,7 +116,7 @@ impl Verdict {
     }
 }
 
-/// What an API server passes on of them; the last one says how many there are that it does not.
+/// Reduces warnings to what an API server passes on; the last one counts the omitted ones.
 fn bounded(mut warnings: Vec<String>) -> Vec<String> {
     if warnings.len() > WARNINGS_MAX {
         let more = warnings.len() - (WARNINGS_MAX - 1);

@@ -14,14 +14,14 @@ use crate::{
     variables::Variables,
 };
 
-/// What clusters of a class are made of.
+/// The parts that clusters of a class are made of.
 #[derive(Debug)]
 pub struct Blueprint<'a> {
     /// The class.
     pub class: &'a Class,
     pub(super) variables: Variables,
     pub(super) patches: Vec<Patch>,
-    /// Where the provider of the control plane reads what it is told.
+    /// The contract version of the control plane's provider, which says where it reads its input.
     pub(super) contract: Contract,
     templates: BTreeMap<(String, String, String), &'a Value>,
 }
@@ -36,8 +36,8 @@ pub(super) enum Contract {
 }
 
 impl Contract {
-    /// What a provider keeps to: as the labels of its definition say, if that is among the objects, or else as the name
-    /// of its version does.
+    /// The contract version of a provider: by the labels of its definition, if that is among the objects, or else by
+    /// the name of its version.
     fn of(reference: &Reference, objects: &Objects<'_>) -> Self {
         let version = reference.api_version.rsplit('/').next().unwrap_or_default();
         let kind = reference.kind.strip_suffix("Template").unwrap_or(&reference.kind);

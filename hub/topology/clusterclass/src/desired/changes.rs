@@ -154,7 +154,7 @@ pub(super) fn gone(name: &str, gone: &Deployment<'_>, current: &Current<'_>) -> 
     changes
 }
 
-/// What is left alone until an upgrade is further.
+/// An object left alone until an upgrade is further.
 pub(super) fn wait(place: &str, object: &Value, why: &str) -> Change {
     Change {
         object: None,
@@ -209,7 +209,7 @@ impl Change {
     }
 }
 
-/// What machines are told without being replaced.
+/// Fields that machines take over without being replaced.
 const IN_PLACE: &[&str] = &[
     "spec.replicas",
     "spec.rollout",

@@ -8,10 +8,10 @@ use crate::{
     patch::owned::{self, DEPLOYMENT_NAME, OWNED},
 };
 
-/// How long a node may take to come unless it is said, seconds.
+/// Default time for a node to come up, in seconds.
 const STARTUP_SECONDS: i64 = 600;
 
-/// Whose machines are looked at.
+/// The machines to look at.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Machines<'a> {
     /// The control plane's.

@@ -13,7 +13,7 @@ type Name = (String, String, String, String);
 /// error of the classes and Clusters that name them, and of no others.
 pub type Unread = BTreeMap<(String, String), String>;
 
-/// What a server has, as far as it could be read.
+/// The objects of a server, as far as they could be read.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// Objects.
@@ -125,7 +125,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// What an object is called; none if it has no kind or no name.
+/// The identity of an object; none if it has no kind or no name.
 pub fn name(object: &Value) -> Option<(String, String, String, String)> {
     let (group, kind) = group_kind(object);
     let name = text(object, "/metadata/name")?;

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// What becomes of a cluster of the blueprint's class. Where something is wrong there are findings, and no changes.
+/// Plans a cluster of the blueprint's class. If something is wrong there are findings, and no changes.
 pub fn plan(
     blueprint: &Blueprint<'_>,
     cluster: &Cluster,
@@ -67,7 +67,7 @@ struct Planner<'p, 'a> {
     step: Step,
     progress: Progress,
     sources: Sources,
-    /// What the Cluster is yet to be given, and the fields of it.
+    /// The defaults that the Cluster has yet to get, and their fields.
     defaults: (Vec<Defaulted>, Vec<Difference>),
     named: Named,
     /// Templates by their places: as the class has them, and as its patches leave them.
@@ -313,7 +313,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         changes.push(change.with_machines());
     }
 
-    /// What the Cluster refers to.
+    /// The references of the Cluster.
     fn references(&self) -> [(&'static str, Value); 2] {
         let class = self.blueprint.class;
         let refer = |reference: &Reference, name: &str| {

@@ -2,7 +2,7 @@
 
 use super::upgrade::{State, Step};
 
-/// How far an upgrade is.
+/// The progress of an upgrade.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The version that the control plane is on its way to, if it is.
@@ -17,11 +17,11 @@ pub struct Progress {
     pub deferred: Vec<String>,
     /// Those that are made later.
     pub made_later: Vec<String>,
-    /// Whether anything is on its way, so that more follows by itself.
+    /// True if anything is under way, so that more follows by itself.
     pub goes_on: bool,
 }
 
-/// How far it is once a step is taken.
+/// The progress after a step.
 pub(super) fn progress(state: &State, step: &Step) -> Progress {
     let mut progress = Progress::default();
     let Some(plane) = &state.plane else {

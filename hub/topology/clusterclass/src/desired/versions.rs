@@ -13,10 +13,10 @@ use crate::{
     patch::owned::{DEFER_UPGRADE, HOLD_UPGRADES},
 };
 
-/// How many machine deployments may be upgraded at once (on the Cluster).
+/// The annotation on the Cluster with the number of machine deployments that may upgrade at once.
 const CONCURRENCY: &str = "topology.cluster.x-k8s.io/upgrade-concurrency";
 
-/// What a cluster has and is to have; what cannot be read is told.
+/// The versions of a cluster, present and wanted; reports unreadable ones.
 pub(super) fn state(
     class: &Class,
     cluster: &Cluster,
@@ -87,8 +87,8 @@ fn reported(object: &Value) -> Vec<&str> {
     all
 }
 
-/// Whether a version that is there is not the one that was asked for. A control plane that says only one may be further
-/// than what it was asked for; of two that differ in their build, neither is known to be.
+/// Returns true if an existing version is not the wanted one. A control plane that states one version only may be ahead
+/// of it; of two versions that differ in their build, neither is known to be newer.
 fn behind(reported: &str, version: &str, object: &Value) -> bool {
     let (Some(one), Some(other)) = (Version::read(reported), Version::read(version)) else {
         return reported != version;

@@ -41,7 +41,7 @@ pub struct Estate {
     pub classes: BTreeMap<Key, Class>,
     /// Clusters.
     pub clusters: BTreeMap<Key, Cluster>,
-    /// What is wrong with how they are written.
+    /// Faults in their form.
     pub findings: Vec<Finding>,
 }
 

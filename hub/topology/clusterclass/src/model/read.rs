@@ -55,7 +55,7 @@ impl<'a> Fields<'a> {
         &self.path
     }
 
-    /// Whether the object was written, and is not empty.
+    /// Returns true if the object was written, and is not empty.
     pub(super) fn any(&self) -> bool {
         self.map.is_some_and(|map| !map.is_empty())
     }

@@ -12,18 +12,18 @@ use super::{
 };
 use crate::model::{self, Class, Metadata, Reference, Topology, Variable, WorkerTopology};
 
-/// What patches are told of a cluster.
+/// A cluster's values for patches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// What every template is given.
+    /// Values for every template.
     pub global: Map<String, Value>,
-    /// What templates of the control plane and its machines are given above that.
+    /// Further values for templates of the control plane and its machines.
     pub control_plane: Map<String, Value>,
     /// The machine deployments, and what their templates are given above the first.
     pub workers: Vec<(Workers, Map<String, Value>)>,
 }
 
-/// What a Cluster says. Its version is taken for the version of everything.
+/// Reads a Cluster. Its version is used as the version of everything.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub fn read(cluster: &model::Cluster, class: &Class) -> Result<Cluster, String> 
     })
 }
 
-/// What is known without a Cluster: that each class of machine deployments may have one, called as the class.
+/// The values known without a Cluster: each class of machine deployments has one, of the class's name.
 pub fn of_class(class: &Class) -> Cluster {
     let workers = class.workers.iter().map(|one| {
         let workers = Workers {

@@ -14,12 +14,12 @@ use super::{
 };
 use crate::model::{Estate, Reference};
 
-/// What is printed, and how much of it is wrong.
+/// The output, and the number of faults in it.
 #[derive(Debug)]
 pub struct Report {
     /// Documents of YAML, with comments.
     pub text: String,
-    /// How many findings are errors.
+    /// Number of findings that are errors.
     pub errors: usize,
 }
 

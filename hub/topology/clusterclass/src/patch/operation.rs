@@ -57,7 +57,7 @@ pub(super) fn remove(document: &mut Value, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What holds the last part of a path, and that part.
+/// The container of a path's last part, and that part.
 fn container<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
     let way = path
         .strip_prefix('/')

@@ -26,7 +26,7 @@ fn shown(cluster: &Cluster) -> String {
     format!("cluster {}/{}", cluster.namespace, cluster.name)
 }
 
-/// What makes a class another than compatible: group and kind of templates, but those of bootstrap.
+/// The incompatible changes of a class: group and kind of templates, except bootstrap ones.
 pub(super) fn incompatible(old: &Class, new: &Class) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut compare = |old: &Reference, new: &Reference| {

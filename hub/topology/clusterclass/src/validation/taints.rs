@@ -27,7 +27,7 @@ const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const PROPAGATIONS: [&str; 2] = ["Always", "OnInitialization"];
 
-/// Whose taints these are.
+/// The machines that taints are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Machines {
     OfControlPlane,

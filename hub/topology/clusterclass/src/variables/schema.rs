@@ -22,7 +22,7 @@ const MAX_LISTED: usize = 1_000;
 
 const RULE: &str = "variable-schema";
 
-/// What a value may be.
+/// The schema of a value.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub(super) kind: Option<&'static str>,

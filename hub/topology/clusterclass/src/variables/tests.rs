@@ -1,4 +1,4 @@
-//! What definitions must be, which values fit, which defaults are set.
+//! Tests of definitions, of values that fit, and of defaults.
 
 use serde_json::{Value, json};
 

@@ -7,10 +7,10 @@ use shared::{api::names::ENROLLED_BEFORE, model::TokenHash, model::UnixMillis};
 use super::standing::{Standing, Token};
 use crate::observe::Life;
 
-/// How long a token is good that the hub makes for a Cluster, in milliseconds. One that nobody used by then is replaced.
+/// Lifetime of a token that the hub makes for a Cluster, in milliseconds. An unused one is then replaced.
 pub const TOKEN_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
-/// What is done.
+/// A step for a Cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     /// Nothing, and nothing is waited for.
@@ -22,7 +22,7 @@ pub enum Act {
         /// Their hashes.
         revoked: Vec<TokenHash>,
     },
-    /// What is known of its enrolment is written down, and from then on it does not go before its member left.
+    /// Records its enrolment in the Cluster and adds the finalizer: from then on it does not go before its member left.
     Hold {
         /// The name of the token that it was given, or [`ENROLLED_BEFORE`].
         enrolled: String,
@@ -41,27 +41,27 @@ pub enum Act {
     },
 }
 
-/// What is waited for.
+/// The event that a Cluster waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
-    /// That its control plane answers.
+    /// Its control plane answers.
     ControlPlane,
-    /// That it joins with the token that it was given.
+    /// It joins with the token that it was given.
     Join,
-    /// That its member has left.
+    /// Its member has left.
     Departure,
 }
 
-/// What enrolment is like in a hub, as far as decisions depend on it.
+/// The settings of enrolment that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     /// The agent is installed into the cluster, which must answer for that.
     pub installs: bool,
-    /// How long a Cluster that is deleted is kept from going, at most, in milliseconds.
+    /// Longest time for which a deleted Cluster is kept, in milliseconds.
     pub drain_millis: u64,
 }
 
-/// What is done for a Cluster. `sealed`: it is proven to be the member that it names, and does not only say so.
+/// Decides the next step for a Cluster. `sealed`: it is proven to be the member that it names.
 pub fn act(life: &Life, standing: &Standing, sealed: bool, terms: Terms, now: UnixMillis) -> Act {
     match life.deleted_at {
         Some(deleted_at) => {
@@ -130,7 +130,7 @@ fn invited(life: &Life, tokens: &[Token], sealed: bool, terms: Terms, came: impl
     }
 }
 
-/// What is known of it is written down, unless it is already.
+/// Records its enrolment, unless it is recorded already.
 fn held(life: &Life, sealed: bool, token: Option<String>) -> Act {
     let known = life.enrolled.clone().filter(|said| !said.is_empty());
     let enrolled = token.or(known).unwrap_or_else(|| ENROLLED_BEFORE.to_owned());

@@ -18,7 +18,7 @@ use crate::{model::Key, observe::Life};
 use fold::Command;
 use hub_core::clock::Clock;
 
-/// What it takes.
+/// The inputs of a delivery.
 pub(super) struct Deliverer {
     pub(super) management: Management,
     pub(super) decisions: Arc<dyn Decides>,

@@ -70,7 +70,7 @@ pub trait Decides: Send + Sync {
 const PACE: Duration = Duration::from_secs(2);
 /// Clusters to which something is delivered at once.
 const AT_ONCE: usize = 8;
-/// What was written to a Cluster is seen in it by then; it is written again if it is not.
+/// Time after which a write to a Cluster that is not seen in it is repeated.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 /// A look does nothing more after so much has failed.
 const FAILURES_OF_A_LOOK: usize = 3;
@@ -91,7 +91,7 @@ pub struct Enroller {
     busy: BTreeSet<Key>,
 }
 
-/// What was tried for a Cluster.
+/// Attempts for a Cluster.
 struct Progress {
     /// Its uid, and the name of the token that it was given, which may not be seen in it yet.
     given: Option<(String, String)>,
@@ -99,7 +99,7 @@ struct Progress {
     wrote: Option<(Arc<Life>, Instant)>,
     backoff: Backoff,
     not_before: Option<Instant>,
-    /// What was said of it last.
+    /// The last message about it.
     told: String,
 }
 
@@ -359,7 +359,7 @@ fn name((namespace, name): &Key) -> String {
     format!("{namespace}/{name}")
 }
 
-/// When a token ends that is made now.
+/// Time at which a token ends that is made now.
 fn expiry(now: UnixMillis) -> UnixMillis {
     UnixMillis(now.0.saturating_add(decide::TOKEN_MILLIS))
 }

@@ -26,10 +26,10 @@ pub fn join_secret(cluster: &str) -> String {
     format!("{cluster}{JOIN_SUFFIX}")
 }
 
-/// What we say of a Cluster.
+/// Our annotations on a Cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said<'a> {
-    /// What is written down of its enrolment.
+    /// The record of its enrolment.
     pub enrolled: Option<&'a str>,
     /// The proof that it is the member that it names.
     pub seal: Option<&'a str>,

@@ -1,4 +1,4 @@
-//! What is done for a Cluster, over all that it and its membership go through.
+//! Tests of the steps for a Cluster, through its whole life and its membership's.
 
 use shared::model::{TokenHash, UnixMillis};
 

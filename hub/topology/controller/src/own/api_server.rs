@@ -36,7 +36,7 @@ use crate::{
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
 /// Longest time for an Event, of which nothing depends.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Who says the Events.
+/// The reporter of the Events.
 const REPORTER: &str = "tributary-hub";
 /// Most Leases and Deployments that are looked at for signs of another controller.
 const SIGNS_MAX: u32 = 100;

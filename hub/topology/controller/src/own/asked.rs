@@ -25,7 +25,7 @@ struct Answer {
 }
 
 impl Asked {
-    /// What the server would change of an object if this content were written to it.
+    /// Asks the server which changes a write of this content would make.
     pub(super) async fn ask<S: Server>(
         &mut self,
         server: &S,

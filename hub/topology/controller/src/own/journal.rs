@@ -16,7 +16,7 @@ use event_log::{AppendError, Batch, EVENT_BYTES_MAX, Log, LogError, ReplayItem, 
 const SEGMENT_BYTES: u64 = 16 << 20;
 /// Or at this age, milliseconds, if anything happened in it.
 const SEGMENT_AGE_MILLIS: u64 = 24 * 60 * 60 * 1_000;
-/// What is kept of it: a month, or 256 MB.
+/// Retention of its log: a month, or 256 MB.
 const RETENTION: Retention = Retention {
     age_millis: 30 * 24 * 60 * 60 * 1_000,
     bytes: 256 << 20,
@@ -65,7 +65,7 @@ impl Journal {
         Ok(Self { log, ledger })
     }
 
-    /// What follows from all that was recorded.
+    /// The state that follows from all recorded events.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }

@@ -19,8 +19,8 @@ use super::{
 };
 use crate::desired::objects::text;
 
-/// What is there under the name of an object that is to be made is taken over only if it is this Cluster's; its identity
-/// then.
+/// Checks the name of an object to make: an existing object is taken over only if it is this Cluster's; returns its
+/// identity then.
 pub(super) async fn is_free<S: Server>(
     server: &S,
     (cluster, uid): (&ClusterName, &str),

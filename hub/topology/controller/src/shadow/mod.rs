@@ -27,7 +27,7 @@ pub struct Shadow {
     metrics: ShadowMetrics,
     drain: CancellationToken,
     last: Differing,
-    /// Whether it was said that nothing can be compared.
+    /// True if a message said that nothing can be compared.
     failing: bool,
 }
 

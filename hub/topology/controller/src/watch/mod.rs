@@ -41,12 +41,12 @@ use super::{
 
 pub use metrics::TopologyMetrics;
 
-/// What was observed; none before everything was listed once.
+/// The observation; none before everything was listed once.
 pub type Observed = watch::Receiver<Option<Arc<Observation>>>;
 
 /// Objects in one answer of a listing.
 const PAGE: u32 = 100;
-/// What changed is handed over at most this often.
+/// Shortest interval of handing over changes.
 const HAND_OVER_INTERVAL: Duration = Duration::from_millis(500);
 /// Waits after Clusters could not be read.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
@@ -61,12 +61,12 @@ pub struct Observer {
     watched: Watched,
     observed: watch::Sender<Option<Arc<Observation>>>,
     edited: Arc<Notify>,
-    /// Which `spec` of each Cluster was seen last, of as many as are observed.
+    /// The last generation seen of each Cluster's `spec`, of as many as are observed.
     generations: BTreeMap<Key, i64>,
     backoff: Backoff,
-    /// Whether it was said that Clusters cannot be read.
+    /// True if a message said that Clusters cannot be read.
     failing: bool,
-    /// Whether it was said that there are too many.
+    /// True if a message said that there are too many.
     told_full: bool,
     /// Members of whom it was said that two Clusters name them.
     told_of: BTreeSet<ClusterId>,
@@ -92,7 +92,7 @@ impl Observer {
         (observer, arrives)
     }
 
-    /// Who is told that a class, or the `spec` of a Cluster, may be another one.
+    /// Notified when a class, or the `spec` of a Cluster, may have changed.
     pub fn edited(&self) -> Arc<Notify> {
         self.edited.clone()
     }
@@ -214,7 +214,7 @@ impl Observer {
         });
     }
 
-    /// What providers report of a Cluster is no edit.
+    /// Notes an edit; a provider's status update of a Cluster is none.
     fn see_edit(&mut self, event: &Event<DynamicObject>) {
         let key =
             |object: &DynamicObject| -> Key { (object.namespace().unwrap_or_default(), object.name_any()) };

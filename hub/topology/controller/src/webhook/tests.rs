@@ -31,7 +31,7 @@ use crate::admission::{Beside, Needs, Review};
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(20);
 
-/// What a server does that is asked for what a review needs.
+/// The behaviour of the server that is asked for the objects.
 #[derive(Clone)]
 enum There {
     Nothing,

@@ -195,7 +195,7 @@ fn what_is_held_goes_when_the_policy_says_so() {
     assert_eq!(core.held(), (0, 0));
 }
 
-/// What a hub had decided before it ended, and what was to follow did not.
+/// The hub ended after its decision and before the effect.
 #[test]
 fn who_is_held_and_took_nothing_back_is_let_go() {
     let (mut core, _) = exporting();
@@ -210,7 +210,7 @@ fn who_is_held_and_took_nothing_back_is_let_go() {
     assert_eq!(core.held(), (0, 0));
 }
 
-/// What an operator is told before it is decided.
+/// The effects shown to an operator before the decision.
 #[test]
 fn a_release_says_what_would_go_and_what_would_stay() {
     let (mut core, session) = exporting();

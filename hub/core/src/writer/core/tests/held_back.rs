@@ -1,4 +1,4 @@
-//! What is held back while the disk's reserve is touched, and asked for again.
+//! Tests of reports held back while the disk's reserve is touched, and of asking for them again.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What waits because a member's budget has no room for it, and when it is asked for.
+//! Tests of items that wait because a member's budget has no room, and of asking for them.
 
 use model::policy::{Limit, Usage};
 use wire::read_policy;
@@ -37,7 +37,7 @@ fn waits(batch: &Batch) -> Vec<(u64, &str)> {
     replies.collect()
 }
 
-/// Whether the member is asked after so much time.
+/// Returns true if the member is to be asked after so much time.
 fn is_asked(core: &mut Core, now: u64) -> bool {
     core.tick(UnixMillis(2), now, [(id("east"), now)]);
     let replies = core.take_batch().replies;

@@ -1,4 +1,4 @@
-//! Which version each part has next: a table of states, by the rules of upstream.
+//! Tests of each part's next version: a table of states, by the rules of upstream.
 
 use super::*;
 

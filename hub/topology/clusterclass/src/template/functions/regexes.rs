@@ -100,7 +100,7 @@ fn most(given: &[Value], at: usize) -> usize {
     usize::try_from(int(given, at)).unwrap_or(usize::MAX)
 }
 
-/// Whether a match begins where a character does: an empty one may not stand within one.
+/// Returns true if a match begins at a character's start: an empty one may not lie within a character.
 fn begins(subject: &[u8]) -> impl Fn(usize) -> bool {
     let mut starts = vec![false; subject.len() + 1];
     runes::indexed(subject).for_each(|(at, _, _)| starts[at] = true);

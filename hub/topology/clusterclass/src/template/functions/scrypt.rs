@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 const BLOCKS: usize = 32_768;
 /// Words of a block.
 const WORDS: usize = 256;
-/// How often that is done.
+/// Number of parallel runs.
 const PARALLEL: usize = 2;
 
 type Block = [u32; WORDS];

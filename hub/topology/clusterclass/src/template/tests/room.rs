@@ -1,4 +1,4 @@
-//! What the golden vectors do not say: findings, refusals, and where upstream is not repeatable.
+//! Tests beyond the golden vectors: findings, refusals, and cases in which upstream is not repeatable.
 
 use super::super::{Stage, render};
 

@@ -1,6 +1,6 @@
 //! Owns: a place in a YAML text, its line and column, and the classes of characters that YAML has.
 
-/// What stands behind the end. No text has it: control characters are refused first.
+/// Stands behind the end. No text has it: control characters are refused first.
 pub(super) const END: char = '\0';
 
 /// A place in a text.
@@ -97,7 +97,7 @@ impl Cursor {
         }
     }
 
-    /// Whether a document starts or ends here: three dashes or dots that begin a line.
+    /// Returns true if a document starts or ends here: three dashes or dots that begin a line.
     pub(super) fn at_document(&self, sign: char) -> bool {
         self.column == 0 && (0..3).all(|ahead| self.peek(ahead) == sign) && is_blankz(self.peek(3))
     }

@@ -47,7 +47,7 @@ struct SimpleKey {
     at: usize,
     line: usize,
     column: usize,
-    /// Whether its first token waits until it is known whether it is one.
+    /// True if its first token waits until the reader knows whether it is a key.
     awaited: bool,
 }
 
@@ -56,7 +56,7 @@ struct SimpleKey {
 pub(super) struct Scanner {
     cursor: Cursor,
     tokens: VecDeque<Token>,
-    /// How many tokens were taken.
+    /// Number of tokens taken.
     taken: usize,
     ended: bool,
     /// Column of the block here, or -1.

@@ -16,15 +16,15 @@ use crate::{
     },
 };
 
-/// How long the same defaults are not written again into a Cluster from which they were removed, milliseconds.
+/// Time before defaults that were removed from a Cluster are written again, in milliseconds.
 pub(super) const AGAIN_MILLIS: u64 = 600_000;
 
 /// Defaults that were written into a Cluster.
 pub(super) struct Given {
     defaults: Vec<Defaulted>,
-    /// When, milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     at: u64,
-    /// Whether it was said that another writer removes them.
+    /// True if a message said that another writer removes them.
     told: bool,
 }
 
@@ -108,8 +108,8 @@ impl<S: Server> Engine<S> {
         true
     }
 
-    /// What a Cluster says by its defaults and did not before. Where its owner has said something since it settled, that stays
-    /// theirs.
+    /// Values that a Cluster gets by its defaults. A value that its owner has changed since it settled stays the
+    /// owner's.
     fn new_words(&self, looking: Looking<'_, '_>, plan: &Plan) -> Said {
         let About {
             said: known,

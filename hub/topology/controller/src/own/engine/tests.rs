@@ -134,7 +134,7 @@ impl Play {
         }
     }
 
-    /// How many Clusters have machines of two kinds at once.
+    /// Number of Clusters with machines of two kinds at once.
     fn in_flight(&self) -> usize {
         let world = self.server.world();
         let moving = world.objects.values().filter(|object| {

@@ -15,7 +15,7 @@ use super::*;
 struct Kept {
     lease: Option<Value>,
     version: u64,
-    /// Whether nothing is answered but errors.
+    /// True if every answer is an error.
     fails: bool,
 }
 

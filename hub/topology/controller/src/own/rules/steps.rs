@@ -22,7 +22,7 @@ use crate::desired::{
 pub struct Step {
     /// The object's place in the Cluster.
     pub place: String,
-    /// What is done.
+    /// The action.
     pub intent: Intent,
     /// The object.
     pub object: ObjectName,
@@ -32,14 +32,14 @@ pub struct Step {
     pub before: Option<String>,
     /// Why.
     pub reasons: Vec<String>,
-    /// What is written; none of what is deleted.
+    /// The content written; none for a deletion.
     pub content: Option<Value>,
     /// The identity of what is there and known to be the Cluster's.
     pub uid: Option<String>,
 }
 
 impl Step {
-    /// What is recorded before it.
+    /// The event to record before it.
     pub fn intended(&self, cluster: &ClusterName, uid: &str) -> Event {
         Event::Intended {
             cluster: cluster.clone(),
@@ -110,7 +110,7 @@ fn delete(place: &str, there: &Value) -> Step {
     }
 }
 
-/// What is swept up behind a plan that has nothing left to write: templates that nothing refers to.
+/// The cleanup after a plan that has nothing left to write: templates without references.
 pub fn sweep(plan: &Plan, cluster: &ClusterName, cluster_uid: &str, objects: &Objects<'_>) -> Vec<Step> {
     let wanted: BTreeSet<ObjectName> = plan.objects().map(ObjectName::of).collect();
     let left = orphans(objects, cluster, cluster_uid, &wanted);

@@ -14,7 +14,7 @@ use super::{
 };
 use crate::desired::change::{Action, Plan};
 
-/// How a rollout may go.
+/// The limits of a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waves {
     /// Most Clusters of a class whose machines are replaced at once, unless a person edits them one by one.
@@ -23,19 +23,19 @@ pub struct Waves {
     pub patience_millis: u64,
 }
 
-/// What becomes of a Cluster's plan.
+/// The turn of a Cluster's plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
     /// It is carried out.
     Go {
-        /// Whether that begins a rollout.
+        /// True if it begins a rollout.
         begins: bool,
     },
     /// It waits, for this.
     Hold(String),
 }
 
-/// Whether a plan replaces machines that there are.
+/// Returns true if a plan replaces existing machines.
 pub fn replaces(plan: &Plan) -> bool {
     let writes = plan.changes.iter().filter(|change| change.action.writes());
     let mut replacing =
@@ -43,7 +43,7 @@ pub fn replaces(plan: &Plan) -> bool {
     replacing.any(|change| change.action == Action::Rotate || change.machines > 0)
 }
 
-/// Whose turn it is, in the order of names.
+/// Assigns turns, in the order of names.
 pub fn turns(
     ledger: &Ledger,
     seen: &BTreeMap<ClusterName, SeenCluster<'_>>,
@@ -96,7 +96,7 @@ pub fn turns(
     turns
 }
 
-/// What goes on in one class.
+/// The rollout under way in one class.
 #[derive(Debug, Default)]
 struct Rolling {
     count: usize,

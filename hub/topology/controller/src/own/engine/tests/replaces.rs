@@ -1,4 +1,4 @@
-//! What may replace machines: a change that the server confirms, and nothing else.
+//! Tests that only a change confirmed by the server replaces machines.
 
 use super::*;
 use crate::own::rules::ledger::{ROTATION_MILLIS, ROTATIONS_PER_PLACE_AND_HOUR};
