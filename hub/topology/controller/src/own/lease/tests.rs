@@ -1,8 +1,11 @@
 //! Two hubs and the Lease of one management cluster.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
