@@ -9,7 +9,7 @@ pub(super) const DECIDES: &str = "decides about members";
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct DecisionArgs {
-    /// Do it. Without this flag it only says what would happen
+    /// Make the change. Without this flag the command only shows what would happen
     #[arg(long)]
     pub(super) confirm: bool,
     #[command(flatten)]

@@ -27,7 +27,7 @@ pub(super) struct DrainArgs {
     decision: DecisionArgs,
 }
 
-/// Flags of `member cancel-drain`.
+/// Flags of `member stay`.
 #[derive(Debug, Args)]
 pub(super) struct StayArgs {
     /// A member that is to leave
@@ -47,7 +47,8 @@ pub(super) struct EvictArgs {
     /// most
     #[arg(long, env = "TRIBUTARY_LEAVE_AFTER", value_name = "TIME", default_value = "1h", value_parser = duration)]
     after: Duration,
-    /// End it at once, with everything: for a cluster that is in other hands. Nothing takes that back
+    /// End the membership and remove everything of the cluster at once: for a compromised cluster. This cannot be
+    /// undone
     #[arg(long, env = "TRIBUTARY_EVICT_NOW", conflicts_with = "after")]
     now: bool,
     #[command(flatten)]

@@ -30,7 +30,7 @@ pub(super) struct WaitArgs {
     hub: HubArgs,
 }
 
-/// Waits, tells on standard error who is waited for whenever that changes, and returns what to print.
+/// Waits, names on standard error the members that are not live whenever that changes, and returns what to print.
 pub(super) async fn run(args: WaitArgs) -> anyhow::Result<String> {
     let WaitArgs {
         clusters,

@@ -140,7 +140,7 @@ impl Home {
         let (directory, _lock) = self.open_alone()?;
         ensure!(
             self.pair(AUTHORITY)? == Pair::Missing,
-            "there is an authority in {}, or a part of it: run the command again",
+            "{} has files of an authority, which another command made meanwhile: run this command again",
             self.directory.display()
         );
         self.put_aside(&format!("{AUTHORITY}.key"))?;

@@ -118,7 +118,7 @@ impl Operator {
         })
     }
 
-    /// An export as the hub has it; `None`: it has not heard of it.
+    /// An export as the hub has it; `None`: the hub does not know it.
     pub(super) async fn export(
         &self,
         cluster: &str,

@@ -28,7 +28,7 @@ impl<S> Planned<S> {
         }
     }
 
-    /// Something is to do, for this reason.
+    /// Something has to be done, for this reason.
     pub(super) fn because(step: S, reason: Option<String>) -> Self {
         Self { step, todo: reason }
     }
@@ -38,7 +38,7 @@ impl<S> Planned<S> {
 pub(super) enum Look<T> {
     /// It is there.
     Ready(T),
-    /// It is not, for this reason.
+    /// It is not fulfilled, for this reason.
     Waiting(String),
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Look<T> {
 ///
 /// # Errors
 ///
-/// That of a look, and after `timeout` the last reason.
+/// The result of a look, or after `timeout` the last reason.
 pub(super) async fn until<T>(
     progress: &Progress,
     timeout: Duration,

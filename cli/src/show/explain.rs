@@ -1,4 +1,4 @@
-//! `tributary explain`: why an import looks as it does, and where it arrived; or what a topology is made of.
+//! `tributary explain`: why an import looks as it does, and where it arrived; or the parts of a topology.
 
 use anyhow::ensure;
 use clap::Args;

@@ -207,7 +207,7 @@ fn of_export(export: &v1::RecordedExport) -> Vec<Problem> {
     let explain = || format!("`{}`", advice::explain(&service));
     let mut found = Vec::new();
     if !export.denial_reason.is_empty() {
-        let what = format!("not taken, {}: {}", export.denial_reason, export.denial_message);
+        let what = format!("refused, {}: {}", export.denial_reason, export.denial_message);
         found.push(problem(&about, what, explain()));
     }
     if !export.left_out.is_empty() {

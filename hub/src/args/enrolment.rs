@@ -16,8 +16,8 @@ const DRAIN_LIMIT_MAX: Duration = Duration::from_secs(60 * 60);
 /// Flags of enrolment: Clusters that become members, and leave. Without these flags nothing is done about either.
 #[derive(Debug, Clone, Args)]
 pub struct EnrolmentArgs {
-    /// With --topology: Clusters (Cluster API) with a topology become members without a human step, and a Cluster that is
-    /// deleted goes when its member has left. Needs --join-listen
+    /// With --topology: Clusters (Cluster API) with a topology become members without a human step, and a deleted
+    /// Cluster goes once its member has left. Needs --join-listen
     #[arg(
         long,
         env = "TRIBUTARY_TOPOLOGY_ENROLMENT",
@@ -25,8 +25,8 @@ pub struct EnrolmentArgs {
         requires_all = ["topology", "topology_agent", "topology_hub_addresses", "join_listen"]
     )]
     pub topology_enrolment: Option<EnrolmentMode>,
-    /// File with the objects of the agent (YAML), as its chart renders them with join.secretName, the definitions of
-    /// tributary-crds before them where a Cluster lacks these. It is read at the start
+    /// File (YAML) with the agent's objects, as its chart renders them with join.secretName. For Clusters without the
+    /// definitions of tributary-crds, put these first. It is read at the start
     #[arg(
         long,
         env = "TRIBUTARY_TOPOLOGY_AGENT",

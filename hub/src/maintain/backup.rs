@@ -19,7 +19,7 @@ use crate::log::{CopyEnd, LogCopy, Report, clusterset};
 /// Copy the log of a running hub.
 #[derive(Debug, Args)]
 pub(super) struct BackupArgs {
-    /// Directory to make; what is there stays as it is
+    /// New directory for the copy
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     #[command(flatten)]
@@ -86,7 +86,7 @@ fn ensure_good(report: &Report, dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes what comes to the directory. The disk may block here: there is nothing else to do meanwhile.
+/// Writes the received data to the directory. The disk may block here: there is nothing else to do meanwhile.
 async fn copy(mut parts: Streaming<v1::BackupPart>, dir: &Path) -> anyhow::Result<Copied> {
     let Some(Part::Begin(begin)) = next(&mut parts).await? else {
         bail!("the hub does not say what the copy is of: its version and this one do not fit");

@@ -1,4 +1,4 @@
-//! Owns: what the history of a log comes to: bytes for each event, time for each gigabyte, how many differences.
+//! Owns: the figures of a log's history: bytes for each event, time for each gigabyte, number of differences.
 //! Never: reads a log.
 
 use std::fmt;

@@ -36,7 +36,7 @@ pub struct ClientFiles {
     /// revoked
     #[arg(long, env = "TRIBUTARY_CLIENT_CRL", value_name = "FILE")]
     pub client_crl: Option<PathBuf>,
-    /// Keys that are refused, whoever comes with them: a line each with the sha256 of the public key; '#' begins a
+    /// File with keys to refuse, in any certificate: a line for each with the sha256 of the public key; '#' begins a
     /// comment
     #[arg(long, env = "TRIBUTARY_DENY_KEYS", value_name = "FILE")]
     pub deny_keys: Option<PathBuf>,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{KEY_DIGITS, or_dash, said_by, time};
 use crate::output::{Output, table};
 
-/// Recorded events, and how to go on.
+/// Prints recorded events, and the way to the next page.
 pub(crate) fn events(response: &v1::ListEventsResponse, output: Output) -> String {
     let v1::ListEventsResponse {
         epoch,

@@ -17,8 +17,8 @@ fn line(member: &v1::MemberState) -> Option<String> {
         if leaving.evicts { "is evicted" } else { "leaves" },
     );
     Some(format!(
-        "{cluster} {ends} at {}, as {} said: its endpoints do not count where others have ready ones (member stay {cluster} \
-         takes that back)\n",
+        "{cluster} {ends} at {}, as {} decided: its endpoints do not count where others have ready ones (member stay \
+        {cluster} cancels that)\n",
         time(leaving.until.as_ref()),
         leaving.operator
     ))

@@ -59,7 +59,7 @@ pub(crate) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
     let contested: String = contested
         .map(|member| {
             format!(
-                "{} is a duplicate identity: another key came beside its own, --output json shows it\n",
+                "{} has a duplicate identity: a second key claims it (--output json shows the key)\n",
                 member.cluster
             )
         })
@@ -141,10 +141,11 @@ fn lost(response: &v1::ListMembersResponse) -> String {
     let after = loss.after_millis / 1_000;
     let unless = "while another member has ready ones";
     let follows = match (&*loss.action, &loss.self_preservation_since) {
-        ("retain", _) => "its endpoints stay, as the policy says".to_owned(),
+        ("retain", _) => "the endpoints stay, as the policy says".to_owned(),
         (_, Some(since)) => format!(
-            "nothing is withdrawn since {}, for {} or more lost at one time look like a fault of this hub's: look at \
-             its network, evict who is gone, or end it (member release --self-preservation)",
+            "nothing is withdrawn since {}, because {} or more lost at one time look like a fault of the hub: check \
+            its network, evict the members that are gone, or end self-preservation (member release \
+            --self-preservation)",
             time(Some(since)),
             loss.self_preservation_lost
         ),
@@ -387,7 +388,7 @@ east         live   2023-11-14T22:13:20Z  yes     yes        0.1.0  11       0.1
 a-long-name  live   2023-11-14T22:13:20Z  yes     no         0.1.0  -        -     -      -       0        0       1          abababababababab  -
 2 members at revision 12 of epoch 1000-07, says hub h1 (0.1.0)
 1 revoked key: --output json shows it
-east is a duplicate identity: another key came beside its own, --output json shows it
+east has a duplicate identity: a second key claims it (--output json shows the key)
 ";
         assert_eq!(text, expected);
     }

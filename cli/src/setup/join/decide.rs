@@ -143,7 +143,7 @@ fn refused(seen: &Seen, id: &str) -> Option<String> {
         }
         Some((Standing::Evicted, _)) => {
             return Some(format!(
-                "{id} was evicted, and needs an operator's word to return (tributary member rekey); or choose another id"
+                "{id} was evicted: an operator must admit it again (tributary member rekey); or choose another id"
             ));
         }
         _ => {}
@@ -153,12 +153,12 @@ fn refused(seen: &Seen, id: &str) -> Option<String> {
     }
     let stated = seen.stated.as_deref().filter(|stated| *stated != id)?;
     Some(format!(
-        "this cluster states the id {stated} of itself (ClusterProperty cluster.clusterset.k8s.io): join it as {stated}, or \
-         delete that object if it is left from before"
+        "this cluster has the id {stated} already (ClusterProperty cluster.clusterset.k8s.io): join it as {stated}, \
+        or delete that object if it is left from an earlier membership"
     ))
 }
 
-/// The reason why the agent's certificate serves no more: as long as it is there the agent reads no join string.
+/// The reason why the agent's certificate is useless: as long as it exists the agent reads no join string.
 fn certificate_refused(seen: &Seen, id: &str, known: Option<&Member>) -> Option<String> {
     let held = seen.certificate.as_ref()?;
     let standing = known.map(|member| member.standing);
@@ -205,7 +205,7 @@ fn token_needed(seen: &Seen, id: &str) -> Option<String> {
     if !ClusterId::new(id).is_ok_and(|id| covers(&id)) {
         return Some(format!("the join string is for {}", token.cluster_ids));
     }
-    // Who used it may ask again with the same key.
+    // The cluster that used it may ask again with the same key.
     if token.used_by.iter().any(|cluster| cluster == id) {
         return None;
     }

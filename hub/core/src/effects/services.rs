@@ -26,7 +26,7 @@ pub(super) fn withdrawn(
     )];
     if !ending.is_empty() {
         effects.push(format!(
-            "imports that end with it, for nobody else exports them: {}",
+            "imports that end with it, because nobody else exports them: {}",
             some(&ending)
         ));
     }

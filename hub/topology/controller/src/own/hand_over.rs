@@ -54,7 +54,7 @@ pub struct HandOverArgs {
     /// Context of the kubeconfig; its current one unless given
     #[arg(long, env = "TRIBUTARY_CONTEXT", value_name = "NAME")]
     context: Option<String>,
-    /// Do it; without this, say what would be done
+    /// Make the change. Without this flag the command only shows what would happen
     #[arg(long)]
     confirm: bool,
 }
