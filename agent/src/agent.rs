@@ -47,7 +47,7 @@ const START_RETRY_LONGEST: Duration = Duration::from_secs(5);
 const START_PATIENCE: Duration = Duration::from_secs(60);
 /// Duration of a replica's Lease after a renewal, for observers: four renewals may be missed.
 const IDENTITY_LEASE_SECONDS: i32 = 40;
-/// After this long one that stands by is ready though a kind cannot be listed.
+/// Time after which a standby agent is ready although a kind cannot be listed.
 const STANDBY_READY_WAIT: Duration = Duration::from_secs(10);
 
 /// Options of an agent.
@@ -68,7 +68,7 @@ pub struct AgentOptions {
     pub all_namespaces: bool,
     /// Rules for accepting imports from the hub.
     pub imports: ImportRules,
-    /// The share of imports that a hub may take away at once before it is held, and the time of that hold.
+    /// The share of imports that a hub may remove at once before they are put on hold, and the time of the hold.
     pub withdrawals: Brake,
     /// Settings of the source clusters' Leases.
     pub source_leases: Settings,
@@ -117,7 +117,7 @@ impl AgentMetrics {
 
 /// Runs an agent beside what the supervisor runs already, until it is drained. Only one agent leads in a cluster: this
 /// one stands by while another holds the Lease, with everything read and joined, no session and no permit to write; and
-/// it gives the Lease back when it ends in good order.
+/// it releases the Lease when it ends in good order.
 pub async fn run(
     mut options: AgentOptions,
     metrics: AgentMetrics,
@@ -200,7 +200,7 @@ fn look_after_sources(
     supervisor.spawn("the Leases of source clusters", leases.run(drain));
 }
 
-/// People and tools see by these Leases which agents run in a cluster, whoever of them leads. Returns this agent's own.
+/// These Leases show people and tools which agents run in a cluster, leading or not. Returns this agent's own.
 fn say_who_runs(
     options: &AgentOptions,
     metrics: &AgentMetrics,
@@ -227,8 +227,8 @@ fn say_who_runs(
     own
 }
 
-/// Renews the agent's certificate, whether it leads or stands by: only a leader has a session, and the others take up what
-/// it was given. Returns the leader's end of what is asked for.
+/// Renews the agent's certificate, whether it leads or stands by: only a leader has a session, and the others load the
+/// certificate that it received. Returns the leader's end of what is asked for.
 fn renew(
     options: &mut AgentOptions,
     metrics: &AgentMetrics,
@@ -274,8 +274,8 @@ async fn elect(
     .await
 }
 
-/// Ready when the cluster is listed. One that stands by is as ready as it can be a while later at the latest: no
-/// rollout hangs on what it cannot list.
+/// Ready when the cluster is listed. A standby agent is as ready as it can be after a while at the latest: no rollout
+/// waits for kinds that it cannot list.
 async fn ready(watches: Watches, listed: ReadyHandle, stands_by: CancellationToken) {
     let waited = async {
         stands_by.cancelled().await;

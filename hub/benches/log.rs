@@ -72,7 +72,7 @@ fn run(batch: usize, events: usize) {
     phase.done("append", batch, events);
     let bytes = log.stats().bytes_on_disk as usize / events;
     drop(log);
-    // Opening verifies everything, for there is no snapshot.
+    // Opening verifies everything, because there is no snapshot.
     let phase = Phase::start();
     let log = open(&dir);
     phase.done("open", batch, events);

@@ -71,7 +71,7 @@ pub struct Hub {
     pub pinned: Pinned,
     /// The log's history.
     pub reader: LogReader,
-    /// The same for the positions of members that connect again, beside whoever reads history.
+    /// The same for the positions of members that connect again, beside readers of history.
     pub cursors: LogReader,
     /// Its clock.
     pub clock: Clock,

@@ -42,7 +42,7 @@ pub use ports::{serve_grpc, serve_joining};
 /// One task of a clusterset.
 type Task = futures::future::BoxFuture<'static, anyhow::Result<()>>;
 
-/// The clustersets that a file names, for a process whose admin port is this one. An error: it holds a mistake.
+/// The clustersets of a file, for a process whose admin port is this one. An error: it holds a mistake.
 pub fn sets(file: &Path, admin: SocketAddr) -> anyhow::Result<Vec<SetArgs>> {
     let sets = Layout::read(file, admin)?.sets;
     Ok(sets.into_iter().map(|(_, set)| set).collect())
@@ -111,7 +111,7 @@ impl Process {
         supervisor.run().await
     }
 
-    /// Several, of which each ends alone; the end of the last is the end of the process.
+    /// Several, each of which ends alone; the end of the last is the end of the process.
     async fn several(mut self, layout: Layout, common: &Common) -> anyhow::Result<()> {
         let (shutdown, readiness) = (self.shutdown.clone(), self.readiness.clone());
         let sets = several::prepare(layout, common, self.metrics.registry(), &readiness).await?;

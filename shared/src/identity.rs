@@ -178,7 +178,7 @@ impl Role {
         label("reader name", value).map(Self::Reader)
     }
 
-    /// The word that stands for the role in an identity URI.
+    /// The word for the role in an identity URI.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Cluster(_) => "cluster",

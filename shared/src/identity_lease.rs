@@ -1,6 +1,6 @@
-//! Owns: the Lease that each replica of a program keeps of itself, after the pattern of KEP-1965: who runs in this cluster.
-//! Whoever may deletes those of processes that are long gone; `collect` decides which.
-//! Never: says who leads or who may do what, for a holder is a claim; or ends anybody: what fails is tried again.
+//! Owns: the Lease that each replica of a program keeps of itself, after the pattern of KEP-1965: who runs in this
+//! cluster. A process with the right deletes those of processes that are long gone; `collect` decides which.
+//! Never: says who leads or who may do what, because a holder is a claim; or ends anybody: failures are retried.
 
 mod collect;
 
@@ -41,7 +41,7 @@ const DURATION_SECONDS_DEFAULT: i32 = 3_600;
 const COLLECT_PERIOD: Duration = Duration::from_secs(5 * 60);
 /// Most Leases that are looked at then; further ones have their turn when some of these are gone.
 const COLLECT_MAX: u32 = 500;
-/// After so many failures in a row people are told: then a renewal is missed that others can see.
+/// After so many failures in a row people are told: then others can see that a renewal is missing.
 const FAILURES_TOLD: u32 = 3;
 /// Most times that a renewal is tried again after a conflict.
 const TRIES_MAX: usize = 3;
@@ -79,7 +79,7 @@ pub struct Replica {
     pub place: String,
     /// The host, for people.
     pub host: String,
-    /// Duration stated in the Lease, in seconds. Nobody deletes it before it has stood still for an hour.
+    /// Duration stated in the Lease, in seconds. Nobody deletes it before it has not moved for an hour.
     pub duration_seconds: i32,
 }
 
@@ -262,7 +262,7 @@ impl Own {
 }
 
 impl IdentityLease {
-    /// Of a replica, which deletes those of others that are long gone whenever `may_collect`.
+    /// The Lease of a replica, which deletes those of others that are long gone whenever `may_collect`.
     pub fn new(
         client: Client,
         replica: Replica,
@@ -320,7 +320,7 @@ impl IdentityLease {
         Ok(())
     }
 
-    /// People hear of it when it fails for longer than an answer may be lost, and when it goes on.
+    /// Reports a failure that lasts longer than an answer may be lost, and its end.
     fn tell(&mut self, turn: anyhow::Result<()>) {
         let told = self.failures >= FAILURES_TOLD;
         let Err(error) = turn else {

@@ -61,7 +61,7 @@ pub struct Outbox {
     properties: Group,
     encode_removal: fn(&FactKey) -> EncodedFact,
     refusals: BTreeMap<FactKey, Refusal>,
-    /// Keys of which people were told that the hub does not take their fact.
+    /// Keys for which people were told that the hub refuses their fact.
     told: BTreeSet<FactKey>,
     /// The version of the hub that spoke last.
     hub_version: Option<Box<str>>,
@@ -163,7 +163,7 @@ impl Outbox {
         }
     }
 
-    /// A hub of this version speaks from now on. What one of another version refused it may know.
+    /// A hub of this version speaks from now on. A hub of another version may know the fact that this one refused.
     pub fn hub_is(&mut self, version: &str) {
         let before = self.hub_version.replace(version.into());
         if before.is_some_and(|before| *before != *version) {
@@ -221,7 +221,7 @@ impl Outbox {
 
     /// The hub's Welcome says which groups it wants listed.
     pub fn welcome(&mut self, list_exports: bool, list_properties: bool) {
-        // What another session had no room for is recorded, or listed again.
+        // A fact that another session had no room for is recorded, or listed again.
         self.take_held_back();
         for (group, wanted) in [
             (ListingGroup::Exports, list_exports),
@@ -328,8 +328,8 @@ impl Outbox {
         taken
     }
 
-    /// The hub did not take one item. What it may hold of the key from before is withdrawn: a refused export
-    /// has no place in the precedence. Returns the key, if its present fact is the refused one.
+    /// The hub did not take one item. The hub's earlier fact of the key, if any, is withdrawn: a refused export has no
+    /// place in the precedence. Returns the key, if its present fact is the refused one.
     pub fn refuse(&mut self, refused: &Refused) -> Option<FactKey> {
         let (key, hash) = self.sent.get(&refused.sequence)?.clone()?;
         let present = self.group(key.group()).facts.get(&key)?;
@@ -349,7 +349,7 @@ impl Outbox {
         Some(key)
     }
 
-    /// The hub has room again: what it refused for want of it is said once more.
+    /// The hub has room again: facts that it refused for lack of room are sent once more.
     pub fn report_again(&mut self) {
         let held_back = self.take_held_back();
         held_back.into_iter().for_each(|key| self.enqueue(key));

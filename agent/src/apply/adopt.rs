@@ -48,7 +48,8 @@ pub struct Orphan {
     pub managers: Vec<String>,
 }
 
-/// Finds the orphans of a cluster, and with `confirm` makes them the agent's. What was taken before is none any more.
+/// Finds the orphans of a cluster, and with `confirm` makes them the agent's. An object taken before is not one of them
+/// any more.
 pub async fn adopt(client: &Client, confirm: bool) -> Result<Vec<Orphan>, kube::Error> {
     let mut orphans = of_kind::<ServiceImport>(client, confirm, is_import).await?;
     orphans.extend(of_kind::<Service>(client, confirm, is_derived).await?);
@@ -101,8 +102,8 @@ fn orphan<K: Resource<DynamicType = ()>>(object: &K) -> Orphan {
     }
 }
 
-/// Whoever owned fields of the object, they are the agent's now, as if it had applied them: what it does not state
-/// in its next apply goes, as it should.
+/// The fields of the object are the agent's now, whoever owned them before, as if it had applied them: the ones that
+/// its next apply does not state go, as they should.
 async fn take<K>(client: &Client, object: &K) -> Result<(), kube::Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,

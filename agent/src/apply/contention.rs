@@ -1,6 +1,5 @@
-//! Objects that somebody else changes back again and again: each is written at growing intervals, and reported.
-//! It keeps a hash of what was written last to a bounded number of objects, for a while; it knows neither clock nor
-//! cluster.
+//! Objects that somebody else changes back again and again: each is written at growing intervals, and reported. It
+//! keeps a hash of the last write to a bounded number of objects, for a while; it knows neither clock nor cluster.
 
 use std::{
     collections::BTreeMap,
@@ -47,7 +46,7 @@ pub(crate) struct Contention<P = Part> {
 
 #[derive(Debug)]
 struct Written {
-    /// Of what was written. Two contents of one hash would only be slowed down.
+    /// The hash of the write. Two contents of one hash would only be slowed down.
     hash: u64,
     /// Number of times the same content was written again.
     again: u32,
@@ -79,8 +78,8 @@ impl Contention {
         self.part_held_until(&part, hash, now)
     }
 
-    /// The action was performed. What was written comes back, and how often, when that is to be reported. `random`
-    /// is any uniformly distributed number.
+    /// The action was performed. Returns the write and its number of repetitions, when they are to be reported.
+    /// `random` is any uniformly distributed number.
     pub(super) fn written(
         &mut self,
         service: &ServiceKey,

@@ -48,7 +48,8 @@ impl Definition {
         }
     }
 
-    /// Resolves when it is another one than was seen before. Nothing is lost when it is given up and called again.
+    /// Resolves when the definition differs from the one seen before. Nothing is lost when it is given up and called
+    /// again.
     pub(super) async fn changed(&mut self) {
         loop {
             if let Some(at) = self.asked_again_at {

@@ -144,8 +144,7 @@ fn done(done: Result<Done, tokio::task::JoinError>) -> Done {
     done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// Reads the served schema at start, when the definition changed, when a write says that it is another one, and now
-/// and then.
+/// Reads the served schema at start, when the definition changed, when a write shows that it changed, and now and then.
 async fn follow_schema(shared: &Shared) {
     let mut backoff = Backoff::new(RETRY_FIRST, SCHEMA_RETRY_LONGEST);
     let mut lacking = Backoff::new(SCHEMA_YOUNG, SCHEMA_INTERVAL);

@@ -1,5 +1,5 @@
-//! Kubernetes Events: words for people, on their ServiceExport or on a stranger's object.
-//! One Event per object and text. One that is refused is given up; who lost one to a bad moment may ask again.
+//! Kubernetes Events: messages for people, on their ServiceExport or on an unmanaged object. One Event per object and
+//! text. One that is refused is given up; who lost one to a bad moment may ask again.
 
 use jiff::Timestamp;
 use kube::{Api, Client, api::PostParams, core::DynamicObject, discovery::ApiResource};

@@ -58,13 +58,13 @@ pub struct Applied {
     pub revision: Revision,
 }
 
-/// The services that wait until a stranger's object gives a name free, by namespace and name of the object. Its
-/// own labels say nothing of them.
+/// The services that wait for an unmanaged object to free a name, by namespace and name of the object. Its own labels
+/// say nothing of them.
 #[derive(Debug, Default)]
 pub(super) struct TakenNames(Mutex<BTreeMap<ObjectKey, ServiceKey>>);
 
 impl TakenNames {
-    /// The strangers in the way of `service` are these, and no others.
+    /// These unmanaged objects, and no others, are in the way of `service`.
     pub(super) fn replace(&self, service: &ServiceKey, before: &[Report], now: &[Report]) {
         let key = |Report::Stranger { name, .. }: &Report| (service.namespace.clone(), name.clone());
         let mut names = lock(&self.0);
@@ -92,7 +92,7 @@ pub(super) struct Shared {
     pub(super) watches: Watches,
     pub(super) performer: Performer,
     pub(super) desired: Mutex<Desired>,
-    /// Up to where what the hub sent stands. Never locked together with `desired`.
+    /// The position up to which the hub's objects are applied. Never locked together with `desired`.
     pub(super) progress: Mutex<Progress>,
     /// Signals that the applied position changed.
     pub(super) progressed: Notify,
@@ -102,7 +102,7 @@ pub(super) struct Shared {
     pub(super) queue: Dirty<ServiceKey>,
     /// Absent until the served schema has been read.
     pub(super) served: Mutex<Option<ServedFields>>,
-    /// A write said that the schema is another one.
+    /// A write showed that the schema changed.
     pub(super) schema_changed: Notify,
     pub(super) refused_facts: Mutex<BTreeMap<ServiceKey, RefusedFacts>>,
     pub(super) refusals: Mutex<LearnedRefusals>,
@@ -115,7 +115,7 @@ pub(super) struct Shared {
     /// Objects that somebody else changes back again and again.
     pub(super) contention: Arc<Mutex<Contention>>,
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
-    /// Names that strangers have, and the services that wait for them.
+    /// Names of unmanaged objects, and the services that wait for them.
     pub(super) taken_names: Arc<TakenNames>,
     /// Exports that the hub may answer about any moment.
     pub(super) patience: Patience,
@@ -158,7 +158,7 @@ impl Handle {
     pub fn feed<T>(&self, change: impl FnOnce(&mut Desired) -> (Touched, T)) -> T {
         let mut desired = lock(&self.0.desired);
         let (touched, outcome) = change(&mut desired);
-        // What tells an object tells no position.
+        // A message about an object has no position.
         let cursor = match &touched {
             Touched::Services(services) if !services.is_empty() => None,
             _ => desired.cursor(),
@@ -195,7 +195,7 @@ impl Handle {
         lock(&self.0.progress).reach(epoch, now)
     }
 
-    /// Waits until what stands changed since this was last called. For one reader.
+    /// Waits until the applied position has changed since the last call. For one reader.
     pub async fn progressed(&self) {
         self.0.progressed.notified().await;
     }
@@ -463,7 +463,7 @@ mod tests {
         });
     }
 
-    /// The log of the hub was rewound, and its epoch stayed: what it tells anew is not applied yet.
+    /// The log of the hub was rewound, and its epoch stayed: what it sends anew is not applied yet.
     #[tokio::test]
     async fn what_was_applied_says_nothing_of_what_is_told_anew() {
         let handle = handle();

@@ -17,7 +17,7 @@ use crate::plan::{Action, view::Refusals};
 const RELEASES_AWAITED: u8 = 3;
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
 /// A refused value is asked for again once it is this old: nothing tells of an API server that has only another
-/// configuration than before. What is refused again costs one request in this time for each Service that wants it.
+/// configuration than before. A repeated refusal costs one request in this time for each Service that wants the value.
 const REFUSED_MAX_MILLIS: u64 = 60 * 60 * 1_000;
 /// The API server's words for an IP that another Service has.
 const ALREADY_ALLOCATED: &str = "already allocated";
@@ -47,8 +47,8 @@ impl LearnedRefusals {
         refusals
     }
 
-    /// The API server describes the kinds of its core by `document`. True when that is another one than before, and
-    /// something is asked for again.
+    /// The API server describes the kinds of its core by `document`. True when it differs from before, and something is
+    /// requested again.
     pub(super) fn served_by(&mut self, document: &str) -> bool {
         let before = self.served_by.replace(document.into());
         if before.is_none_or(|before| *before == *document) {
@@ -103,7 +103,7 @@ impl LearnedRefusals {
         Failure::Throttled(RELEASE_WAIT)
     }
 
-    /// Takes note of what is refused in a derived Service. True when the next plan is another one.
+    /// Takes note of what is refused in a derived Service. True when the next plan differs.
     pub(super) fn learn(
         &mut self,
         service: &ServiceKey,
@@ -274,7 +274,7 @@ mod tests {
             !learned.expire(start + REFUSED_MAX_MILLIS),
             "there is nothing to try"
         );
-        // What is refused again has its own hour.
+        // A repeated refusal has its own hour.
         let again = start + 3 * REFUSED_MAX_MILLIS;
         assert!(!learned.expire(again - 1), "there is still nothing");
         assert!(learned.learn(&cart(), false, &apply("PreferMars"), &refused("spec.ipFamilies")));
@@ -283,7 +283,7 @@ mod tests {
         assert!(learned.expire(again + REFUSED_MAX_MILLIS));
     }
 
-    /// A Service that was refused altogether is asked for again anyway, and its import goes on saying why.
+    /// A Service that was refused altogether is requested again anyway, and its import still has the reason.
     #[test]
     fn a_refused_service_does_not_become_old() {
         let mut learned = LearnedRefusals::default();

@@ -21,7 +21,7 @@ const UNDESCRIBED: ServedFields = ServedFields {
 
 /// Addresses of documents as the index states them, hashes included; absent when the group is not served.
 pub(crate) struct Documents {
-    /// Those that ServiceImport and ServiceExport may be described in, that of the preferred version first.
+    /// The documents that may describe ServiceImport and ServiceExport, that of the preferred version first.
     pub(crate) multicluster: Vec<String>,
     /// Hash for the API server's own kinds, which differs between versions.
     pub(crate) core: Option<String>,
@@ -43,8 +43,8 @@ pub(crate) async fn documents(client: &Client) -> Result<Documents, kube::Error>
     })
 }
 
-/// The fields that these documents declare. Of each kind the first counts that describes it: a version may have a
-/// document, and other kinds in it.
+/// The fields that these documents declare. For each kind the first document that describes it counts: a version may
+/// have a document, and other kinds in it.
 pub(crate) async fn read(client: &Client, documents: &[String]) -> Result<ServedFields, kube::Error> {
     let mut read = Vec::new();
     for address in documents {

@@ -14,12 +14,12 @@ use crate::plan::{Found, Ours};
 pub(crate) struct OwnedFields<'a>(Option<&'a Value>);
 
 impl<'a> OwnedFields<'a> {
-    /// Of the object, but for its status.
+    /// Ownership of the object, but for its status.
     pub(crate) fn of<K: Resource>(object: &'a K) -> Self {
         Self::of_entry(object, None)
     }
 
-    /// Of the object's status.
+    /// Ownership of the object's status.
     pub(crate) fn of_status<K: Resource>(object: &'a K) -> Self {
         Self::of_entry(object, Some("status"))
     }

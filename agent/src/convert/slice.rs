@@ -21,7 +21,7 @@ use crate::plan::{
     view::OwnSlice,
 };
 
-/// A slice that stands there, as a plan sees it.
+/// An existing slice, as a plan sees it.
 pub(crate) fn content_of(object: &EndpointSlice) -> Found<SliceContent> {
     found(object, |object| {
         let owned = OwnedFields::of(object);

@@ -117,7 +117,7 @@ impl ClusterCorefile {
             .map_err(|error| refused(error, &format!("cannot change the ConfigMap {map}")))
     }
 
-    /// Writes another text in the place of what was read, if that still stands there.
+    /// Replaces the text that was read, if it is still there.
     pub(super) async fn write(&self, read: &Read, text: &str) -> anyhow::Result<()> {
         let patch = Patch::Merge(json!({
             "metadata": {"resourceVersion": read.version},

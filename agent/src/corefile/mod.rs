@@ -94,7 +94,7 @@ pub async fn answering(client: Client, args: &CorefileArgs, address: &str) -> an
     Ok(Answering::Not { change })
 }
 
-/// Configures CoreDNS of a cluster to answer the zone, or no more, and returns what was done.
+/// Configures CoreDNS of a cluster to answer the zone, or not any more, and returns a report.
 pub async fn configure(
     client: Client,
     wanted: Wanted,

@@ -93,7 +93,7 @@ pub fn ranges(network: &OwnNetwork, imported: &[Imported], own: &str) -> Vec<Che
     let mut sources: BTreeMap<IpAddr, BTreeSet<&str>> = BTreeMap::new();
     for endpoint in imported {
         let address = endpoint.address;
-        // What this cluster exports is told of by two clusters as well.
+        // An own export may be reported by two clusters as well.
         sources.entry(address).or_default().insert(&endpoint.source);
         if endpoint.source == own {
             continue;

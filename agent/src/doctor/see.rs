@@ -69,7 +69,7 @@ pub(super) struct ClusterSeen {
     pub(super) policies: PoliciesSeen,
 }
 
-/// Looks at a cluster; the agent's Leases are in `namespace`. Of one that does not answer nothing more is asked.
+/// Looks at a cluster; the agent's Leases are in `namespace`. An endpoint that does not answer is not asked again.
 pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterSeen, String> {
     let version = within(client.apiserver_version()).await?;
     let needed: Vec<Right> = NEEDED
@@ -194,7 +194,7 @@ async fn leases(client: &Client, namespace: &str) -> (Result<Option<LeaseSeen>, 
     let found = within(leases.get_opt(names::AGENT_LEASE)).await;
     let selector = format!("{}={}", names::LABEL_IDENTITY, names::AGENT_MANAGER);
     let params = ListParams::default().labels(&selector).limit(OBJECTS_MAX);
-    // Agents of an older release keep none, and it may not be allowed: then nothing is said of who else runs.
+    // Agents of an older release keep none, and reading may not be allowed: then other running agents are not reported.
     let agents = within(leases.list(&params))
         .await
         .map(|list| list.items)

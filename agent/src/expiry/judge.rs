@@ -1,6 +1,6 @@
-//! Owns: which Leases of source clusters have expired in the eyes of this agent: those that it saw unmoved, look by look,
-//! for their whole time, by one monotonic clock. What a Lease says of times is only compared with itself.
-//! Never: asks an API server, renews anything, or lets go what came from a source.
+//! Owns: which Leases of source clusters have expired for this agent: those that it saw unmoved, look by look, for
+//! their whole time, by one monotonic clock. Times in a Lease are only compared with themselves.
+//! Never: asks an API server, renews anything, or removes what came from a source.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,8 +9,8 @@ use std::{
 
 use shared::model::{ClusterId, policy::LossAction};
 
-/// Longest time between the answer to one look and the next look, in usual waits between two looks. After a longer one
-/// an agent does not know whether anybody could have renewed a Lease, and waits anew.
+/// Longest time between the answer to one look and the next look, in usual waits between two looks. After a longer gap
+/// an agent does not know whether anybody could have renewed a Lease, and waits again.
 const BLIND_LOOKS: u32 = 3;
 
 /// The version of a Lease: any write to a Lease changes it.
@@ -22,7 +22,7 @@ pub struct Stamp {
     pub version: Box<str>,
 }
 
-/// The Lease of a source as it stands.
+/// The Lease of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLease {
     /// Its version.
@@ -49,7 +49,7 @@ struct Seen {
     since: Duration,
     /// It stays so until it moves.
     over: bool,
-    /// Half of its time has passed, in which whoever renews it should have.
+    /// Half of its time has passed, in which it should have been renewed.
     late: bool,
 }
 
@@ -60,12 +60,12 @@ pub struct Look {
     pub asked: Duration,
     /// Time at which they were there.
     pub answered: Duration,
-    /// True if this agent itself wrote a Lease since the look before: where it could not, whoever renews the Leases of
-    /// sources could not either.
+    /// True if this agent itself wrote a Lease since the look before: if it could not write, nobody could renew the
+    /// Leases of sources.
     pub could_write: bool,
 }
 
-/// One who looks at the Leases.
+/// An observer of the Leases.
 #[derive(Debug, Clone)]
 pub struct Judge {
     duration_least: Duration,
@@ -90,15 +90,15 @@ impl Judge {
         self.answered
     }
 
-    /// The sources whose Leases were not over at the last look, and had stood still for half of their time or longer:
-    /// a renewal is due twice in a Lease's time.
+    /// The sources whose Leases were not over at the last look, and had not moved for half of their time or longer: a
+    /// renewal is due twice in a Lease's time.
     pub fn late(&self) -> impl Iterator<Item = &ClusterId> {
         let late = self.seen.iter().filter(|(_, seen)| seen.late);
         late.map(|(cluster, _)| cluster)
     }
 
-    /// Takes all Leases as a look found them, and says which are over. None of a source that is `kept` is: this agent
-    /// itself would renew it, though the API server may not let it.
+    /// Takes all Leases as a look found them, and says which are over. Lease of a source in `kept` never counts: this
+    /// agent itself would renew it, though the API server may refuse that.
     pub fn look(
         &mut self,
         found: &BTreeMap<ClusterId, SourceLease>,

@@ -1,5 +1,5 @@
-//! Owns: which Leases of source clusters the leader makes, renews and deletes: one for each source whose slices stand in
-//! the cluster, renewed as long as the hub confirms the source, or while the hub is away if it was said so. Time is an
+//! Owns: which Leases of source clusters the leader makes, renews and deletes: one for each source with slices in the
+//! cluster, renewed as long as the hub confirms the source, or while the hub is away if the settings say so. Time is an
 //! argument, by one monotonic clock.
 //! Never: judges whether one is over (`judge`), or asks an API server.
 
@@ -138,7 +138,7 @@ impl Upkeep {
             let action = action.unwrap_or(LossAction::Retain);
             match lease {
                 None => Some(Task::Create(cluster.clone(), action)),
-                // What a hub sent, and expired, stays away only as long as its Lease says so.
+                // Objects that a hub sent, and that expired, stay away only as long as their Lease says so.
                 Some(_) if !is_needed(cluster) => Some(Task::Delete(cluster.clone())),
                 Some(lease) => {
                     let differs = told.is_some_and(|told| lease.on_expiry != Some(told));
@@ -150,8 +150,8 @@ impl Upkeep {
         clusters.into_iter().filter_map(task).collect()
     }
 
-    /// The leader renews the Lease of the source: the hub confirms it, or is away and what came from it stays. Nothing
-    /// speaks for a source once this cluster's own membership has ended.
+    /// The leader renews the Lease of the source: the hub confirms it, or is away and what came from it stays. Nobody
+    /// confirms a source once this cluster's own membership has ended.
     pub fn is_kept(&self, cluster: &ClusterId, situation: &Situation) -> bool {
         if situation.ended {
             false

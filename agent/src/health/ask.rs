@@ -1,5 +1,5 @@
-//! The questions to the API server: its probes, the Leases of the leaders, and the identity Leases anew. Each has an
-//! answer or is given up in seconds. It judges nothing.
+//! The requests to the API server: its probes, the Leases of the leaders, and a new listing of the identity Leases.
+//! Each has an answer or is given up in seconds. It judges nothing.
 
 use std::{collections::BTreeMap, error::Error as _, io::ErrorKind, time::Duration};
 
@@ -52,7 +52,7 @@ pub struct Answers {
     pub no_time: Option<bool>,
 }
 
-/// One who asks.
+/// The sender of the requests.
 pub struct Questions {
     client: Client,
     leases: Api<Lease>,
@@ -66,7 +66,7 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// One who has asked nothing.
+    /// A sender that has asked nothing.
     pub fn new(client: Client, current: Watched<KeptLease>, old: Watched<KeptLease>) -> Self {
         Self {
             leases: Api::namespaced(client.clone(), KUBE_SYSTEM_NAMESPACE),
@@ -157,7 +157,7 @@ impl Questions {
         Some(one || other)
     }
 
-    /// True: the API server had no time. What is new is left to the watch, which knows in which order things happened.
+    /// True: the API server had no time. New objects are left to the watch, which knows the order of events.
     async fn list_into(&self, selector: &str, store: &Watched<KeptLease>) -> bool {
         let before = store.all();
         if before.is_empty() {

@@ -19,7 +19,7 @@ pub const GOOD_IN_A_ROW: u32 = 2;
 /// So long it is well before it counts as well again.
 pub const GOOD_FOR: Duration = Duration::from_secs(20);
 
-/// One who judges a control plane.
+/// The judge of a control plane.
 #[derive(Debug, Clone)]
 pub struct Judge {
     started: Duration,
@@ -128,7 +128,7 @@ impl Judge {
     /// Keeps to what was not well until the control plane was well for a while.
     fn settle(&mut self, now: Duration, concluded: Option<Reason>) -> Option<Reason> {
         let Some(reason) = concluded else {
-            // What is not certain changes nothing; what was never certain is unknown after a while.
+            // An uncertain sign changes nothing; a status that was never certain is unknown after a while.
             self.good_since = None;
             let waits = now.saturating_sub(self.started) < STARTING;
             return self.reason.or((!waits).then_some(Reason::Starting));
@@ -138,7 +138,7 @@ impl Judge {
             self.good_since = None;
             return Some(reason);
         }
-        // What the probes found is over since the last of them that failed.
+        // Findings of the probes are over with the last failed one.
         let by_probes = !matches!(
             self.reason,
             Some(

@@ -1,5 +1,5 @@
 //! Owns: whether somebody renews the Lease of a leader in kube-system (controller manager, scheduler).
-//! Never: takes what cannot be read, or was never seen to move, for lost: clusters of providers have none.
+//! Never: takes a leader that cannot be read, or was never seen to move, for lost: clusters of providers have none.
 
 use std::time::Duration;
 

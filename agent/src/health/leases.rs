@@ -41,7 +41,7 @@ pub enum Form {
     Current,
 }
 
-/// An identity Lease as it stands.
+/// An identity Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityLease {
     /// Its uid.
@@ -254,8 +254,8 @@ impl IdentityLeases {
         u32::try_from(fresh.count()).unwrap_or(u32::MAX)
     }
 
-    /// Servers that are there as far as anybody can tell: those that are fresh, and those that nobody saw move, for
-    /// they may have died before anybody looked.
+    /// Servers that exist as far as anybody can tell: the fresh ones, and those that never moved, which may have died
+    /// before the first look.
     fn present(&self, now: Duration) -> u32 {
         let hosts = self.hosts();
         let present = hosts.values().filter(|leases| {

@@ -1,5 +1,5 @@
-//! Owns: when a health is reported: a flip at once, anything else at most every 30 s, for every report is an event and a
-//! write of a ClusterProfile.
+//! Owns: when a health is reported: a flip at once, anything else at most every 30 s, because every report is an event
+//! and a write of a ClusterProfile.
 //! Never: changes what is reported.
 
 use std::{sync::Arc, time::Duration};

@@ -1,4 +1,4 @@
-//! Owns: what the answers of /readyz and /livez come to: failures in a row, of the server and of etcd behind it.
+//! Owns: the meaning of the answers of /readyz and /livez: failures in a row, of the server and of etcd behind it.
 //! Never: asks.
 
 /// Failures in a row that count: one late answer is no outage.

@@ -49,7 +49,7 @@ struct Wanted {
     list: bool,
 }
 
-/// One who watches the health of a cluster.
+/// The watcher of a cluster's health.
 pub struct HealthWatch {
     client: Client,
     clock: Monotonic,

@@ -1,6 +1,6 @@
-//! Owns: who may take the agent's Lease: what it means, as it is seen at some moment, to an agent that wants it; and the
-//! times that leadership is made of. A Lease is over when it was *seen* unmoved for its duration, by the one monotonic
-//! time that is passed in; what the cluster's clocks say is only compared with itself.
+//! Owns: who may take the agent's Lease: its meaning at some moment to an agent that wants it; and the times of
+//! leadership. A Lease is over when it was *seen* unmoved for its duration, by the one monotonic time that is passed
+//! in; what the cluster's clocks say is only compared with itself.
 //! Never: says what its holder may do (`hold`).
 
 use std::time::Duration;
@@ -26,7 +26,7 @@ pub const BLIND_MAX: Duration = Duration::from_secs(3);
 /// Shortest time that the holder has to renew after such a time, before it is replaced.
 pub const RETURN_WAIT: Duration = Duration::from_secs(2);
 
-/// A Lease as it stands.
+/// The content of a Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// Its holder; empty: nobody.
@@ -69,7 +69,7 @@ pub enum Verdict {
     },
 }
 
-/// One who wants the Lease.
+/// A candidate for the Lease.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     holder: Box<str>,
@@ -85,7 +85,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// `holder` names the place, not the process: whoever comes again at the same place goes on at once.
+    /// `holder` names the place, not the process: a restarted process at the same place continues at once.
     pub fn new(holder: impl Into<Box<str>>) -> Self {
         Self {
             holder: holder.into(),
@@ -136,8 +136,8 @@ impl Candidate {
         }
     }
 
-    /// Returns true when the holder may have had no way to renew until now. A late answer may come from an API server that
-    /// stood still for everybody: the holder may come back first, once while its Lease stands still.
+    /// Returns true when the holder may have had no way to renew until now. A late answer may come from an API server
+    /// that hung for everybody: the holder may come back first, once while its Lease does not move.
     fn was_blind(&mut self, before: Duration, asked: Duration, now: Duration) -> bool {
         let unanswered = asked.saturating_sub(before) > BLIND_MAX;
         let is_late = now.saturating_sub(asked) > BLIND_MAX;

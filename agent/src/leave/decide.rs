@@ -16,7 +16,7 @@ pub enum Kind {
     Import,
     /// A derived Service.
     Derived,
-    /// The conditions of a ServiceExport, which is somebody else's.
+    /// The conditions of a ServiceExport, which belongs to a user.
     Conditions,
     /// The ClusterProperty that says which clusterset this cluster belongs to.
     Clusterset,
@@ -73,7 +73,7 @@ pub struct Wish {
 pub enum Fate {
     /// It is deleted.
     Goes,
-    /// The agent's fields in it are taken back: the object is somebody else's.
+    /// The agent's fields in it are removed: the object belongs to a user.
     TakenBack,
     /// The label goes, and with it the agent's claim: the rest stays, and is the cluster's own.
     GivenUp,

@@ -43,7 +43,7 @@ impl Way {
         })
     }
 
-    /// Says it, or asks what it would mean. Who is no member any more has nothing to say.
+    /// Says it, or asks what it would mean. A cluster that is no member any more has nothing to tell.
     pub(super) async fn say(&self, confirm: bool) -> anyhow::Result<Hub> {
         let mut hub = MembershipClient::new(self.connected().await?);
         let mut request = Request::new(LeaveRequest {

@@ -1,6 +1,6 @@
-//! The command `leave`: the cluster's own administrator takes it out of the clusterset. The hub is told, what agents wrote
-//! here goes, and what is left is listed. While it works it holds the Lease of the agent that leads, so that no agent makes
-//! anything again.
+//! The command `leave`: the cluster's own administrator takes it out of the clusterset. Tells the hub, removes what
+//! agents wrote here, and lists the rest. While it works it holds the Lease of the agent that leads, so that no agent
+//! makes anything again.
 //!
 //! * `args`: the flags. `decide`: what becomes of each object, pure. `report`: what people read, pure.
 //! * `cluster`: finds and removes. `hub`: tells. `lead`: holds the Lease.

@@ -246,8 +246,8 @@ impl Link {
         end
     }
 
-    /// Other rooms act on it: exports say it, Leases of sources are renewed no more, and the property that
-    /// says which clusterset the cluster is in goes. Nothing else is deleted.
+    /// Other modules act on it: exports show it, Leases of sources are not renewed any more, and the property with the
+    /// clusterset goes. Nothing else is deleted.
     async fn end_membership(&mut self, key: KeyFingerprint) {
         if self.unready.is_none() {
             warn!(
@@ -434,7 +434,7 @@ impl Stream<'_> {
         End::Drain
     }
 
-    /// Whoever asked and waits no more is passed over.
+    /// A requester that stopped waiting is passed over.
     fn ask_for_certificate(&mut self, wish: CertificateWish) {
         if !wish.answer.is_closed() && self.session.ask_for_certificate(wish.request.clone()) {
             self.wish = Some(wish);
@@ -475,7 +475,7 @@ impl Stream<'_> {
             self.remember(welcome.epoch).await?;
             self.link.is_member().await;
             info!(
-                // Whoever reads a log in a terminal must not be written to by a hub.
+                // A hub must not write control characters to a terminal that shows the log.
                 hub = %welcome.hub.escape_debug(),
                 hub_version = %welcome.hub_version.escape_debug(),
                 epoch = %welcome.epoch,
@@ -488,7 +488,7 @@ impl Stream<'_> {
             self.link.metrics.sessions.inc();
         }
         if let (Some(answer), Some(wish)) = (reaction.renewed, self.wish.take()) {
-            // Who gave up waiting asks again.
+            // A requester that gave up asks again.
             let _ = wish.answer.send(answer);
         }
         if reaction.room_again {

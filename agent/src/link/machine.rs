@@ -22,7 +22,7 @@ use crate::{
 const WELCOME_WAIT_MILLIS: u64 = 10_000;
 /// Bytes of observations in one message: small enough that heartbeats are not held up.
 const OBSERVATIONS_BYTES: usize = CHUNK_BYTES;
-/// News of what stands are told at once, and not again for so long, in milliseconds.
+/// News of the applied position is sent at once, and then not again for so long, in milliseconds.
 const NEWS_INTERVAL_MILLIS: u64 = 250;
 
 /// Longest time by which an epoch may be ahead of this agent's clock, in milliseconds.
@@ -58,7 +58,7 @@ pub enum Violation {
     /// A position of another epoch than the one in which the hub admitted this session.
     #[error("the hub told a position of epoch {told} in a session of epoch {opened}: connecting again")]
     ForeignEpoch {
-        /// Of which epoch it is.
+        /// Its epoch.
         told: Epoch,
         /// The session's.
         opened: Epoch,
@@ -89,12 +89,12 @@ pub enum Violation {
         /// The message's name.
         what: &'static str,
     },
-    /// Differences came that led from nothing that is held.
+    /// Some differences did not apply to what is held.
     #[error(
         "the hub sent differences of objects that this agent does not hold: connecting again, without differences"
     )]
     Unrestorable,
-    /// Nothing was heard for too long.
+    /// The hub was silent for too long.
     #[error("nothing was heard from the hub for {millis} ms")]
     Silent {
         /// For how long.
@@ -111,7 +111,7 @@ pub struct Reaction {
     pub refused: Vec<FactKey>,
     /// Facts that the hub took, and had refused before.
     pub taken: Vec<FactKey>,
-    /// Nothing is held back for want of room in the hub any more.
+    /// The hub has room again: nothing waits because of it.
     pub room_again: bool,
     /// Objects that were restored from a difference.
     pub restored: u64,
@@ -173,7 +173,7 @@ struct Limits {
     heartbeat_interval: u64,
     silence_max: u64,
     unacknowledged_max: usize,
-    /// The hub wants to know what stands.
+    /// The hub wants the applied position.
     wants_applied: bool,
     /// The hub certifies keys.
     certifies: bool,
@@ -185,9 +185,9 @@ enum Renewal {
     /// None is open.
     #[default]
     Not,
-    /// It is to be said.
+    /// It has to be sent.
     Wanted(Bytes),
-    /// It was said.
+    /// It was sent.
     Asked,
 }
 
@@ -273,8 +273,8 @@ impl Session {
         (session, hello)
     }
 
-    /// The namespaces that are there now: what came and went since is told to the hub and to `desired`, under the
-    /// next `generation` of the interest. An interest in all of them never changes.
+    /// The existing namespaces: changes since are sent to the hub and to `desired`, under the next `generation` of the
+    /// interest. An interest in all of them never changes.
     pub fn follow_namespaces(
         &mut self,
         present: BTreeSet<Box<str>>,
@@ -376,7 +376,7 @@ impl Session {
         (reaction.restored, reaction.wanted) = (news.restored, news.wanted.len() as u64);
         (reaction.turned_away, reaction.complaints) = (news.turned_away, news.complaints);
         self.unasked.extend(news.wanted);
-        // What was told meanwhile need not be asked for: so there are never more than are wanted.
+        // Objects sent meanwhile need not be requested: so the requests never exceed the wanted ones.
         self.unasked.retain(|key| desired.wants(key));
         Ok(())
     }
@@ -433,8 +433,8 @@ impl Session {
         Ok(())
     }
 
-    /// The next thing to say, if there is any; call it until it returns `None`. `reach`: what stands; `leads`: the cluster's
-    /// Lease is this agent's now.
+    /// The next thing to say, if there is any; call it until it returns `None`. `reach`: the applied position; `leads`:
+    /// the cluster's Lease is this agent's now.
     pub fn poll(
         &mut self,
         outbox: &mut Outbox,
@@ -490,7 +490,7 @@ impl Session {
         ))
     }
 
-    /// Whatever else is said, a hub that wants to know what stands hears it in every interval, and news sooner.
+    /// A hub that wants the applied position receives it in every interval, and news sooner.
     fn heartbeat_due(&self, limits: Limits) -> u64 {
         match (limits.wants_applied, self.applied.has_news) {
             (false, _) => self.said_at + limits.heartbeat_interval,
@@ -518,8 +518,8 @@ impl Session {
         }
     }
 
-    /// A certificate is wanted: the signing request. False: this session asks for none, for it is not open, its hub signs
-    /// for nobody, or another request is.
+    /// A certificate is wanted: the signing request. False: this session requests none, because it is not open, its hub
+    /// signs no certificates, or another request is under way.
     pub fn ask_for_certificate(&mut self, request: Bytes) -> bool {
         let certifies = self.open.is_some_and(|limits| limits.certifies);
         let asks = certifies && self.renewal == Renewal::Not;

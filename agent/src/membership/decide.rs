@@ -1,4 +1,4 @@
-//! Owns: what the two ClusterProperties of a member have to say, and what follows from what stands there. Pure.
+//! Owns: the content of the two ClusterProperties of a member, and what follows from the existing ones. Pure.
 //! Never: reads an object, or writes one.
 
 use std::fmt;
@@ -199,7 +199,7 @@ mod tests {
         );
     }
 
-    /// The table: nothing of somebody else's is ever written over.
+    /// The table: no property of another writer is ever overwritten.
     #[test]
     fn what_stands_there_decides() {
         use Decision::{Contradicts, Leave, Make, Restore};

@@ -51,7 +51,7 @@ pub fn join(key: &ServiceKey, objects: &Objects<'_>, deny: &NamespaceDenyList) -
     let Some(export) = objects.export.filter(|export| !export.head().deleting) else {
         return joined;
     };
-    // Why an export is not valid is said in its status, by the plan.
+    // The plan writes into an export's status why it is not valid.
     let Ok(exported) = export_from(
         export.exported(),
         objects.service.map(KeptService::exported),

@@ -65,7 +65,7 @@ impl Observing {
                     let services = self.observer.services_in(&namespaces, &self.watches);
                     exports_awaited = !self.look(services);
                 }
-                // Last, for it may always have something.
+                // Last, because it may always have something.
                 services = changed.taken() => {
                     // A kind that is not served any more makes what changed wait until it is known again.
                     exports_awaited = !self.look(services);

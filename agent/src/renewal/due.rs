@@ -32,7 +32,7 @@ const PAUSE_LONGEST_PART: u64 = 24;
 /// Bounds of both, in milliseconds.
 const PAUSE_MIN_MILLIS: u64 = 1_000;
 const PAUSE_MAX_MILLIS: u64 = 3_600_000;
-/// Failures after which pauses grow no more, which only bounds the arithmetic.
+/// Failures after which pauses do not grow any more, which only bounds the arithmetic.
 const DOUBLINGS_MAX: u32 = 16;
 
 /// Memory between two looks.
@@ -61,7 +61,7 @@ impl Schedule {
         let due = self.due(life).max(self.not_until);
         match due.0.saturating_sub(now.0) {
             0 => Verdict::Renew,
-            // Not beyond the end, at which something else is to be said.
+            // Not beyond the end, at which the message changes.
             wait => Verdict::Wait(wait.min(life.not_after.0 - now.0)),
         }
     }

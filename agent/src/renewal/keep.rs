@@ -1,5 +1,5 @@
-//! Owns: the life of the agent's own certificate: a new key is kept before the hub hears of it, a new certificate before it
-//! is used, and who stands by takes up what another replica was given.
+//! Owns: the life of the agent's own certificate: a new key is stored before the hub learns of it, a new certificate
+//! before it is used, and a standby loads what another replica received.
 //! Never: decides when (`due.rs`), or speaks with the hub (the link does).
 
 use std::{sync::Arc, time::Duration};
@@ -212,7 +212,7 @@ impl Renewing {
                 store.keep_next_key(&kept, current, made).await?
             }
         };
-        // Before the hub hears of it the file has it too: after the certificate is in its place nothing is missing.
+        // The file has it before the hub learns of it: once the certificate is in place nothing is missing.
         store.write_key_beside(&next)?;
         let request = signing_request(&next).context("no signing request")?;
         let answer = ask(wishes, request).await?;

@@ -97,7 +97,7 @@ impl<M: Ord + Clone> Dirty<M> {
         }
     }
 
-    /// Takes the keys that there are now, for a reader that does not wait.
+    /// Takes the present keys, for a reader that does not wait.
     pub fn take_now(&self) -> VecDeque<M> {
         std::mem::take(&mut *self.lock()).order
     }

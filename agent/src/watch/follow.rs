@@ -30,14 +30,14 @@ const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LONGEST: Duration = Duration::from_secs(10);
 /// Objects that a listing asks for at a time: a page of them, as they come, is in memory before it is reduced.
 const LIST_PAGE: u32 = 250;
-/// A watch that stood this long after its listing is a good one. That it was listed is not enough: the kind may be
-/// one that can be listed and not watched.
+/// Time after its listing for which a good watch lasts. A listing is not enough: the kind may be one that can be listed
+/// and not watched.
 const GOOD_WATCH: Duration = Duration::from_secs(2);
-/// A watch that went on without a listing is a good one after so long without a word: its request fails earlier.
+/// A watch that continued without a listing is good after so long in silence: its request fails earlier.
 const QUIET_WATCH: Duration = WATCH_WAIT.saturating_add(GOOD_WATCH);
 /// Failures in a row before people are told: a few are an API server that starts again.
 const FAILURES_TOLD: u32 = 6;
-/// Objects of a kind that cannot be decoded, of which each is told: with more a metric counts them.
+/// Objects of a kind that cannot be decoded, each of which is reported: more are counted by a metric.
 const UNREADABLE_TOLD_MAX: usize = 20;
 
 type Events<K> = BoxStream<'static, watcher::Result<watcher::Event<Read<<K as Kept>::Object>>>>;
@@ -239,7 +239,7 @@ impl Default for Course {
 }
 
 impl Course {
-    /// An event came. That a listing begins, or was read in part, is no success: every retry does that.
+    /// An event came. The beginning or a part of a listing is no success: every retry has that.
     fn told<K>(&mut self, event: &watcher::Event<K>, now: Instant) -> Option<Notice> {
         match event {
             watcher::Event::Init | watcher::Event::InitApply(_) => {

@@ -23,7 +23,7 @@ const PROFILE: &str = "image";
 /// The path of sources and crates that a program's debug information states.
 const SOURCES_AS: &str = "/tributary";
 const CRATES_AS: &str = "/cargo";
-/// The time that compilers are told, whatever the commit: with its own, everything would be compiled anew for each.
+/// The time that compilers see, whatever the commit: with its own, everything would be compiled anew for each.
 const COMPILED_AT: &str = "0";
 
 /// Compiles the file that is both programs, and looks whether it is what an image needs; where it is.

@@ -28,7 +28,7 @@ pub struct Runs {
     pub user: Option<&'static str>,
     /// The program with what always comes first.
     pub entrypoint: Vec<String>,
-    /// The rest, which whoever starts a container may replace.
+    /// The rest, which may be replaced when a container is started.
     pub command: Vec<String>,
     /// Labels of the image.
     pub labels: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! Owns: the list of what a program is made of (CycloneDX 1.6), as cargo knows it.
+//! Owns: the list of a program's parts (CycloneDX 1.6), as cargo knows them.
 //! Never: lists what only tests or build scripts need.
 
 use std::collections::BTreeSet;

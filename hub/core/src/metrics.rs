@@ -63,7 +63,7 @@ struct TotalLabel {
 
 /// The older export got the first place.
 const CONTEST_TAKEN: &str = "taken";
-/// The export that stood first kept the place.
+/// The first export kept its place.
 const CONTEST_HELD: &str = "held";
 
 /// The writer's metrics.
@@ -355,7 +355,7 @@ impl WriterMetrics {
         }
     }
 
-    /// Of how many members something waits for room in their budgets.
+    /// Number of members with items that wait for room in their budgets.
     pub fn members_over_budget(&self, members: usize) {
         self.members_over_budget.set(members as i64);
     }
@@ -380,7 +380,7 @@ impl WriterMetrics {
         self.exports_held.set(exports as i64);
     }
 
-    /// An export stated to be older than the one that stood first, which is held there or is not.
+    /// An export claimed to be older than the first one, which keeps its place or does not.
     pub fn precedence_contested(&self, held: bool) {
         let outcome = if held { CONTEST_HELD } else { CONTEST_TAKEN };
         self.precedence_contests

@@ -2,8 +2,8 @@
 //! Pure but for looking at the view it is given: it holds positions, never content, so a slow reader costs
 //! memory in keys and gets the latest state. It never decides what a member should hold.
 //!
-//! Of what a member certainly holds it is sent the difference. It compares what it holds with what that leads from, and
-//! asks for the whole if it must: what is certain here decides what is sent, never what comes of it.
+//! A member receives the difference to what it certainly holds. It compares what it holds with what that leads from,
+//! and asks for the whole if it must: what is certain here decides what is sent, never what comes of it.
 
 mod takes;
 
@@ -49,8 +49,8 @@ pub struct Push {
     takes: Takes,
     /// The member understands differences, and could make objects of them.
     differences: bool,
-    /// Of everything within its interest the member was sent the version that stood at this revision, and nothing before
-    /// it is missing: `None` while a snapshot or an added namespace is under way.
+    /// For everything within its interest the member has received the version at this revision, and nothing before it
+    /// is missing: `None` while a snapshot or an added namespace is under way.
     caught_up: Option<Revision>,
     /// Objects that it requested whole and that were not sent yet; at most [`ITEMS_WANTED_MAX`].
     wanted: BTreeSet<DerivedKey>,
@@ -146,8 +146,8 @@ impl Push {
         Self { differences, ..self }
     }
 
-    /// The member could make no objects of what it was sent of these, and wants them whole. What it may not see is passed
-    /// over, and so is everything while a snapshot brings it anyway. If more wait than may, one does.
+    /// The member could make no objects of what it was sent of these, and wants them whole. Objects that it may not see
+    /// are skipped, and so is everything that a snapshot brings anyway. If more wait than may, one does.
     pub fn want(&mut self, keys: BTreeSet<DesiredKey>) {
         self.asked = self.asked.saturating_add(keys.len());
         self.differences &= self.asked <= WANTED_PATIENCE;
@@ -184,7 +184,7 @@ impl Push {
         }
         self.interest.generation = generation;
         let Namespaces::Only(names) = &mut self.interest.namespaces else {
-            // Who hears everything hears of every namespace already: nothing waits to be told.
+            // A member interested in everything has every namespace already: nothing waits to be sent.
             return;
         };
         names.retain(|name| !removed.contains(name));
@@ -238,9 +238,9 @@ impl Push {
         }
     }
 
-    /// Tombstones of what this member holds may be gone from the view: it was slow, or one revision removed more
-    /// than are kept. Objects of a snapshot under way count too, for they are as of when they were sent. A new
-    /// snapshot shows by what it leaves out what was removed.
+    /// Tombstones of what this member holds may be gone from the view: it was slow, or one revision removed more than
+    /// are kept. Objects of a snapshot under way count too, in the version that was sent. A new snapshot shows by what
+    /// it leaves out what was removed.
     fn may_have_missed_a_removal(&self, view: &View) -> bool {
         // Rules of another version put the floor above the head until their first event is durable.
         let floor = view.tombstone_floor().min(view.head().revision);
@@ -414,7 +414,7 @@ impl Push {
             if self.concerns(&change.1)
                 && let Some(entry) = view.entry(&change.1)
             {
-                // What stood when it was last sent everything is what it holds.
+                // Its state is what existed when it was last sent everything.
                 let difference = held.and_then(|held| entry.item.since(held));
                 self.differences_sent += u64::from(difference.is_some());
                 chunk.push(difference.unwrap_or_else(|| entry.item.bytes()));
@@ -479,7 +479,7 @@ impl Rooms {
                 rooms.pop_front();
             }
             Self::All { last, current } => {
-                // The member's own room comes first and stands after every namespace in the order of rooms.
+                // The member's own room comes first and sorts after every namespace in the order of rooms.
                 if let Some(Room::Namespace(name)) = current.take() {
                     *last = Some(Room::Namespace(name));
                 }
@@ -512,7 +512,7 @@ impl Chunk {
     }
 
     /// Adds the objects of a room after `last` that the member takes; true when none is left. A message of a call that
-    /// passed over as many as it may can be empty: the next one goes on.
+    /// skipped its maximum can be empty: the next one continues.
     fn fill(&mut self, view: &View, room: &Room, last: &mut Option<DerivedKey>, takes: &Takes) -> bool {
         let start = last.clone();
         for (key, entry) in view.objects(room, start.as_ref()) {

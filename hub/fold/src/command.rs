@@ -11,7 +11,7 @@ use model::{
 
 use super::{Connectivity, KeyHolder, State};
 
-/// A question to the fold. Whether a session is still the admitted one is checked before.
+/// A question to the fold. The caller checks before whether a session is still the admitted one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// A Hello: may this cluster speak, and does a membership or an incarnation begin with it?
@@ -71,7 +71,7 @@ pub enum Command {
         /// Name in the operator's certificate.
         operator: Box<str>,
     },
-    /// A member is about to take back exports: is it held?
+    /// A member is about to withdraw exports: is it put on hold?
     Brake {
         /// The member.
         cluster: ClusterId,
@@ -360,7 +360,7 @@ impl Draft {
 /// Why a command was not carried out. Its `Display` says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rejection {
-    /// One item is not taken; the session goes on.
+    /// One item is refused; the session continues.
     Refused {
         /// The kind of reason.
         reason: RefusalReason,

@@ -1,5 +1,5 @@
-//! On what exports of one service disagree, and how that is said.
-//! Sets are compared, never orders; messages name no revision and no time, so that equal facts give equal text.
+//! The disagreements of exports of one service, and their wording. Sets are compared, never orders; messages name no
+//! revision and no time, so that equal facts give equal text.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 

@@ -187,7 +187,7 @@ impl DerivedStore {
         (self.objects, self.tombstones)
     }
 
-    /// A new epoch counts from zero: everything stood before its first event, and no removal is remembered.
+    /// A new epoch counts from zero: everything existed before its first event, and no removal is remembered.
     pub(super) fn begin_epoch(&mut self) {
         self.forget_before(Revision::default());
         self.objects = self.objects.with(|derived| {

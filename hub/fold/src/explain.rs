@@ -102,7 +102,7 @@ pub struct PropertyDecision {
     pub winner: ClusterId,
     /// Revision of the event that recorded its export.
     pub revision: Revision,
-    /// Those that disagree, by precedence.
+    /// The clusters that disagree, by precedence.
     pub losers: Vec<LosingValue>,
 }
 
@@ -307,7 +307,7 @@ fn leaving_summary(state: &State, candidates: &[Candidate<'_>]) -> String {
     }
 }
 
-/// A sentence on the exports that are held; empty: none is.
+/// A sentence on the exports on hold; empty: there are none.
 fn held_summary(state: &State, candidates: &[Candidate<'_>]) -> String {
     let held = candidates
         .iter()

@@ -223,8 +223,8 @@ pub(super) fn contest(
     Vec::from_iter(news.then_some(contested))
 }
 
-/// An operator refuses a key for ever, whether anybody came with it or not; and with a member's those that were certified
-/// over its sessions, for who had it may have asked for them.
+/// An operator refuses a key for ever, whether it was used or not; and with a member's key those that were certified
+/// over its sessions, because its thief may have requested them.
 pub(super) fn revoke(
     state: &State,
     holder: &KeyHolder,
@@ -309,7 +309,7 @@ pub(super) fn contested(state: &mut State, cluster: &ClusterId, key: KeyFingerpr
     }
 }
 
-/// A key is refused from here on, whoever has it.
+/// A key is refused from here on, in any certificate.
 pub(super) fn revoked(state: &mut State, holder: KeyHolder, key: KeyFingerprint, step: &Step) {
     let at = step.recorded_at;
     if !state.revoked_keys.contains_key(&key) {

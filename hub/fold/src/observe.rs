@@ -54,7 +54,7 @@ fn is_last_held(member: &Member, fact: &Fact) -> bool {
     }
 }
 
-/// Precedence stands on creationTimestamp, so the same ServiceExport cannot have two.
+/// Precedence depends on creationTimestamp, so the same ServiceExport cannot have two.
 fn keeps_its_timestamp(member: &Member, fact: &Fact) -> Result<(), Rejection> {
     let Fact::ExportUpserted(export) = fact else {
         return Ok(());

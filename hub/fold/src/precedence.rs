@@ -13,7 +13,7 @@ pub(super) struct Candidate<'a> {
     pub(super) cluster: &'a ClusterId,
     pub(super) revision: Revision,
     pub(super) export: &'a Arc<Export>,
-    /// It stands first though another one is older.
+    /// It is first although another one is older.
     pub(super) held: bool,
 }
 

@@ -25,8 +25,8 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Properties {
     all: Map<Box<str>, Arc<ClusterProperty>>,
-    /// Those without a value that a ClusterProfile may carry, with the characters of theirs: they are left out there, and
-    /// the condition Joined names them.
+    /// The properties whose value a ClusterProfile cannot carry, with the characters of their values: they are left out
+    /// there, and the condition Joined names them.
     oversize: Map<Box<str>, u64>,
 }
 
@@ -46,7 +46,7 @@ impl Properties {
         self.all.is_empty()
     }
 
-    /// Those that a ClusterProfile cannot carry, each with the characters of its value, and how many they are.
+    /// The properties that a ClusterProfile cannot carry, each with the characters of its value, and their number.
     pub(super) fn oversize(&self) -> (impl Iterator<Item = (&str, u64)>, usize) {
         let oversize = self.oversize.iter();
         (
@@ -123,7 +123,7 @@ pub enum ConditionStatus {
 }
 
 impl ConditionType {
-    /// The type as it stands in the condition.
+    /// The type, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ControlPlaneHealthy => "ControlPlaneHealthy",
@@ -134,7 +134,7 @@ impl ConditionType {
 }
 
 impl ConditionStatus {
-    /// The status as it stands in the condition.
+    /// The status, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",

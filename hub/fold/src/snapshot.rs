@@ -1,5 +1,5 @@
-//! A state as rows, and a state from rows. Derived content is recomputed, never stored: a row holds its
-//! digest and the revision that last changed it. How rows become bytes is the codec's business.
+//! A state as rows, and a state from rows. Derived content is recomputed, never stored: a row holds its digest and the
+//! revision that last changed it. The codec turns rows into bytes.
 
 mod brakes;
 
@@ -53,7 +53,7 @@ pub enum SnapshotRow {
     JoinTokenUse(TokenHash, JoinTokenUse),
     /// The removal brake of a member, engaged.
     Brake(ClusterId, EngagedBrake),
-    /// A fact that a member took back, held or remembered.
+    /// A withdrawn fact of a member, on hold or remembered.
     TakenBack {
         /// The member.
         cluster: ClusterId,
@@ -110,7 +110,7 @@ pub struct SnapshotHeader {
     pub join_token_uses: u64,
     /// Rows of brakes that are engaged.
     pub brakes: u64,
-    /// Rows of facts that members took back.
+    /// Rows of withdrawn facts.
     pub taken_back: u64,
 }
 
@@ -158,9 +158,9 @@ pub struct DerivedRow {
     pub revision: Revision,
     /// Digest of its content.
     pub digest: ContentDigest,
-    /// Of a slice: revision of the import it waits for. Else zero.
+    /// For a slice: revision of the import it waits for. Else zero.
     pub import_revision: Revision,
-    /// Of a profile: when its conditions last flipped, in their order. Else empty.
+    /// For a profile: times of its conditions' last flips, in their order. Else empty.
     pub transitions: Vec<UnixMillis>,
 }
 
@@ -170,8 +170,8 @@ pub struct Restored {
     /// The state.
     pub state: State,
     /// Derived objects whose content in the rows does not follow from their facts, under rules that this program has: a
-    /// defect of the program that wrote them, or damage. They are derived anew, count as changed, and no cursor resumes
-    /// until an event is recorded.
+    /// defect of the program that wrote them, or damage. They are derived again, count as changed, and no cursor
+    /// resumes until an event is recorded.
     pub differing: Vec<DerivedKey>,
 }
 
@@ -180,7 +180,7 @@ pub struct Restored {
 pub enum RestoreError {
     /// The first row is no header, or a second one follows.
     Header,
-    /// A row that does not belong where it stands.
+    /// A row in a wrong place.
     Misplaced(String),
     /// Fewer or more rows than the header says.
     Incomplete(Box<SnapshotHeader>),
@@ -208,7 +208,7 @@ impl State {
         self.clone().into_snapshot_rows()
     }
 
-    /// The same for whoever writes rows beside the state: digests are computed as the rows are taken.
+    /// The same for a caller that writes rows beside the state: digests are computed as the rows are taken.
     pub fn into_snapshot_rows(self) -> impl Iterator<Item = SnapshotRow> + Send {
         let (brakes, taken_back) = brakes::counts(&self.members);
         let header = SnapshotHeader {
@@ -278,8 +278,8 @@ impl State {
             .chain(taken_back)
     }
 
-    /// The state that gave `rows`, equal to the last byte where its derived objects follow from its facts. Those that come
-    /// out differently, as under other rules, count as changed, and all cursors need a snapshot.
+    /// The state that gave `rows`, equal to the last byte where its derived objects follow from its facts. Objects that
+    /// differ, as under other rules, count as changed, and all cursors need a snapshot.
     pub fn restore(rows: impl IntoIterator<Item = SnapshotRow>) -> Result<Self, RestoreError> {
         Ok(Self::restore_and_compare(rows)?.state)
     }
@@ -511,7 +511,7 @@ fn exporters(members: &BTreeMap<ClusterId, Member>) -> Map<ServiceKey, Exporters
     exporters.into_iter().collect()
 }
 
-/// All derived content anew from members and facts; revisions and times are still missing.
+/// Derives all content again from members and facts; revisions and times are still missing.
 fn rederive_everything(state: &mut State) {
     let mut step = Step {
         revision: state.revision,

@@ -29,21 +29,21 @@ pub struct State {
     /// The exporters of each service. No entry is empty.
     pub(super) exporters: Map<ServiceKey, Exporters>,
     pub(super) derived: DerivedStore,
-    /// Keys that are refused for ever, whoever comes with them.
+    /// Keys that are refused for ever, in any certificate.
     pub(super) revoked_keys: Map<KeyFingerprint, RevokedKey>,
     /// The policy in force; `None`: no operator has set one.
     pub(super) policy: Option<AppliedPolicy>,
-    /// The last dispute over the first place among a service's exports, while the export that stood there does.
+    /// The last dispute over the first place among a service's exports, as long as its first export exists.
     pub(super) contests: Map<ServiceKey, Contest>,
-    /// Members that are withdrawn, for whoever asks of each of a service's exporters.
+    /// Withdrawn members, for a lookup by each of a service's exporters.
     pub(super) withdrawn: Map<ClusterId, ()>,
-    /// Members that are to leave, for whoever asks of each of a service's exporters.
+    /// Leaving members, for a lookup by each of a service's exporters.
     pub(super) leaving: Map<ClusterId, ()>,
     /// Since when nothing is withdrawn, because too many members are lost at once.
     pub(super) self_preservation: Option<UnixMillis>,
-    /// Members of which something is remembered that they took back a moment ago, and that are not held.
+    /// Members with remembered recent withdrawals that are not on hold.
     pub(super) taking_back: Map<ClusterId, ()>,
-    /// Members on hold, for whoever asks of each of a service's exporters.
+    /// Members on hold, for a lookup by each of a service's exporters.
     pub(super) held: Map<ClusterId, ()>,
     /// Tokens with which clusters join, by their hashes.
     pub(super) join_tokens: Map<TokenHash, Arc<JoinTokenState>>,
@@ -100,7 +100,7 @@ pub struct AppliedPolicy {
 pub struct Contest {
     /// Revision of the event that recorded it.
     pub revision: Revision,
-    /// The export that stood first.
+    /// The first export until now.
     pub standing: PrecedenceClaim,
     /// The one that states to be older.
     pub challenger: PrecedenceClaim,
@@ -179,7 +179,7 @@ pub enum MemberStatus {
 /// Connectivity of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Connectivity {
-    /// Heard from.
+    /// The member is connected.
     Live,
     /// Silent for a while.
     Suspect,
@@ -233,7 +233,7 @@ impl Member {
         self.connectivity
     }
 
-    /// It was lost for as long as the policy says, and was not heard from since: its endpoints do not count.
+    /// It was lost for as long as the policy says, and has not come back: its endpoints do not count.
     pub fn is_withdrawn(&self) -> bool {
         self.withdrawn
     }
@@ -298,7 +298,7 @@ impl Member {
         &self.taken_back
     }
 
-    /// Its export of a service that counts: the one that it reports, else one that is held.
+    /// Its counted export of a service: the reported one, else one on hold.
     pub(super) fn counted_export(&self, service: &ServiceKey) -> Option<(Revision, &Arc<Export>)> {
         self.export(service).or_else(|| {
             let held = self.taken_back.held(&FactKey::Export(service.clone()))?;
@@ -306,13 +306,13 @@ impl Member {
         })
     }
 
-    /// The services of all exports that count: those that it reports, and those that are held.
+    /// The services of all counted exports: the reported ones, and those on hold.
     pub fn counted_services(&self) -> impl Iterator<Item = &ServiceKey> {
         let reported = self.exports().map(|(_, export)| &export.service);
         reported.chain(self.taken_back.held_exports())
     }
 
-    /// Its slices of one service that count, exported or not: those that it reports, and those that are held.
+    /// Its counted slices of one service, exported or not: the reported ones, and those on hold.
     pub fn counted_slices_of<'a>(
         &'a self,
         service: &'a ServiceKey,
@@ -428,9 +428,9 @@ impl State {
         self.members.values().map(|member| member.facts.len()).sum()
     }
 
-    /// Makes this the state at revision 0 of a new epoch: nothing of it changes but revisions, which all
-    /// become zero, for revisions of another epoch mean nothing in this one. Cursors of other epochs are
-    /// answered by a snapshot, so tombstones are not needed.
+    /// Makes this the state at revision 0 of a new epoch: nothing changes but revisions, which all become zero, because
+    /// revisions of another epoch mean nothing in this one. Cursors of other epochs are answered by a snapshot, so
+    /// tombstones are not needed.
     pub fn begin_epoch(&mut self) {
         self.revision = Revision::default();
         self.derived.begin_epoch();

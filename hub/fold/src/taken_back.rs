@@ -16,13 +16,13 @@ use super::{
 pub struct EngagedBrake {
     /// Time at which that was recorded.
     pub since: UnixMillis,
-    /// Exports that it took back then, or was about to.
+    /// Exports that it withdrew then, or was about to.
     pub removed: u32,
-    /// Of so many that it had.
+    /// Number of its exports before.
     pub exports: u32,
 }
 
-/// A fact that was taken back.
+/// A withdrawn fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovedFact {
     /// The fact as it was recorded.
@@ -42,7 +42,7 @@ impl RemovedFact {
 pub struct TakenBack {
     brake: Option<EngagedBrake>,
     facts: Map<FactKey, RemovedFact>,
-    /// The same in the order in which they are forgotten; nothing is while they are held.
+    /// The same in the order of forgetting; nothing is forgotten while on hold.
     order: Map<(UnixMillis, FactKey), ()>,
     /// The usage of the facts, as budgets count.
     usage: Usage,
@@ -72,7 +72,7 @@ impl TakenBack {
         self.brake
     }
 
-    /// Everything that is held or remembered.
+    /// Everything on hold or remembered.
     pub fn facts(&self) -> &Map<FactKey, RemovedFact> {
         &self.facts
     }
@@ -82,7 +82,7 @@ impl TakenBack {
         self.usage
     }
 
-    /// A fact that is held.
+    /// A fact on hold.
     pub(super) fn held(&self, key: &FactKey) -> Option<&RecordedFact> {
         self.brake?;
         Some(&self.facts.get(key)?.recorded)
@@ -94,13 +94,13 @@ impl TakenBack {
         Some(self.facts.get(&FactKey::Export(service.clone()))?.at)
     }
 
-    /// The services whose exports are held.
+    /// The services whose exports are on hold.
     pub fn held_exports(&self) -> impl Iterator<Item = &ServiceKey> {
         let engaged = self.brake.is_some();
         self.exports().filter(move |_| engaged)
     }
 
-    /// The exports that are held from a service on, each with when it was taken back.
+    /// The exports on hold from a service on, each with the time of its withdrawal.
     pub fn held_exports_from(
         &self,
         first: ServiceKey,
@@ -113,7 +113,7 @@ impl TakenBack {
         })
     }
 
-    /// The slices of a service that are held.
+    /// The slices on hold of a service.
     pub(super) fn held_slices_of<'a>(
         &'a self,
         service: &'a ServiceKey,
@@ -146,7 +146,7 @@ impl TakenBack {
         self.facts.contains_key(&FactKey::Export(service.clone()))
     }
 
-    /// A fact was taken back.
+    /// A fact was withdrawn.
     pub(super) fn add(&mut self, key: FactKey, recorded: RecordedFact, at: UnixMillis) {
         if self.brake.is_none() {
             self.order.insert((at, key.clone()), ());
@@ -191,13 +191,13 @@ impl TakenBack {
         }
     }
 
-    /// From here on everything is held.
+    /// From here on everything is on hold.
     pub(super) fn engage(&mut self, brake: EngagedBrake) {
         self.brake = Some(brake);
         self.order = Map::new();
     }
 
-    /// Of another epoch its revisions mean nothing.
+    /// In another epoch its revisions mean nothing.
     pub(super) fn begin_epoch(&mut self) {
         self.facts = self
             .facts

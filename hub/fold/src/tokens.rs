@@ -115,7 +115,7 @@ fn is_free(state: &State, cluster: &ClusterId, key: KeyFingerprint) -> Result<()
         Some(_) => return Ok(()),
         None => {}
     }
-    // Who was given a certificate for it and did not come yet.
+    // The clusters that got a certificate for it and have not come yet.
     let tokens = state
         .join_tokens
         .values()

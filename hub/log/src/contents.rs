@@ -15,7 +15,7 @@ use super::{
     verify,
 };
 
-/// Of so many of the newest events a look says what they are like.
+/// Number of newest events that a look samples.
 pub const NEWEST_EVENTS_MAX: u64 = 1_000;
 
 /// A log on disk.
@@ -91,7 +91,7 @@ fn look<V: Volume>(volume: &V, name: &str) -> Result<Contents, LogError> {
         clusterset,
         segments: described,
         head: (epoch, last),
-        // A look at a damaged log shows what it has all the same; verify says what is damaged.
+        // A look at a damaged log shows its content nevertheless; verify names the damage.
         first: events(&segments, epoch, first, first.min(last))
             .unwrap_or_default()
             .pop(),

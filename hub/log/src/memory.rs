@@ -227,7 +227,7 @@ impl Rows for MemoryRows {
         Ok(())
     }
 
-    /// Of this segment: what was written to others is as unsynced as before.
+    /// The batches of this segment: those of others are as unsynced as before.
     fn sync(&self) -> Result<(), RowsError> {
         let mut disk = self.disk.disk();
         if disk.faults.fail_sync {
@@ -320,7 +320,7 @@ impl MemoryLog {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says from now on that it takes no more than this at a time, as another kind of log may.
+    /// Sets a lower limit of an append, as another kind of log may have.
     pub fn limit(&self, limits: Limits) {
         self.inner().limits = limits;
     }
@@ -405,7 +405,8 @@ impl Log for MemoryLog {
     }
 
     fn retain(&mut self, retention: Retention, now: UnixMillis) {
-        // What could not be removed is removed another time, and a volume that takes nothing fails the next append.
+        // A segment that could not be removed is removed another time, and a volume that takes nothing fails the next
+        // append.
         let _ = self.inner().store.retain(&retention, now);
     }
 

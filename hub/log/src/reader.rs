@@ -19,7 +19,7 @@ use super::{
     snapshot::{self, Digest, SnapshotInfo, SnapshotPage},
 };
 
-/// Reads that may wait at once; a further one that does not want to wait is told [`LogError::Busy`].
+/// Reads that may wait at once; a further one that does not want to wait gets [`LogError::Busy`].
 pub const READS_WAITING_MAX: usize = 64;
 /// Positions of members that may wait at once to be looked up: as many members come again at once when a network does. The
 /// member of a further one gets a snapshot.
@@ -200,7 +200,7 @@ impl<V: Volume> History for DurableHistory<V> {
         let events = loop {
             let read = self.read_kept(epoch, oldest, last, budget);
             let tried = std::mem::replace(&mut oldest, self.segments.first_revision(epoch));
-            // What was the oldest may have gone while it was read: then another one is, as long as any is kept.
+            // The oldest may have gone while it was read: then another one is oldest, as long as any is kept.
             if !matches!(read, Err(LogError::Forgotten { .. })) || oldest == tried {
                 break read?;
             }
@@ -347,7 +347,7 @@ impl LogReader {
     ) -> Result<Answer<T>, LogError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.0.submit(Box::new(move |history| {
-            // Who does not wait any more has found an error before.
+            // A reader that stopped waiting has found an error before.
             let _ = sender.send(question(history));
         }))?;
         Ok(Answer(receiver))
@@ -376,7 +376,7 @@ impl LogReader {
         to: Revision,
         take: &mut impl FnMut(ReplayItem) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Where its segment is gone, whatever is kept of the epoch begins with a snapshot.
+        // If its segment is gone, the kept part of the epoch begins with a snapshot.
         let mut from = Revision(1);
         if let Some(info) = self.wait(move |history| history.snapshot(epoch, to))? {
             self.replay_snapshot(info, take)?;

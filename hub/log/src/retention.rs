@@ -23,7 +23,7 @@ impl<V: Volume> Keeper<V> {
         Self { segments, ending }
     }
 
-    /// Once it is set, no further segment is removed: whoever closes the log waits for one at most.
+    /// Once it is set, no further segment is removed: closing the log waits for one at most.
     pub(super) fn ending(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.ending)
     }

@@ -27,7 +27,7 @@ pub(super) enum RowsError {
     /// The store is another clusterset's.
     #[error("it is clusterset {0}'s")]
     NotOurs(String),
-    /// It was removed since the caller heard of it.
+    /// It was removed since the caller learned of it.
     #[error("{0} was removed meanwhile: read again")]
     Removed(String),
     /// Anything else the system refused.
@@ -66,8 +66,8 @@ pub(super) trait Rows: ReadRows + Clone + Send + Sync + 'static {
 /// A place that holds the stores of one log side by side: one for each segment. A clone is another handle of the
 /// same place.
 ///
-/// Law: a store is open once at a time; whoever closed it may open it again. What [`Volume::create`] and
-/// [`Volume::remove`] did survives the machine.
+/// Law: a store is open once at a time; a closed one may be opened again. The effects of [`Volume::create`] and
+/// [`Volume::remove`] survive a crash of the machine.
 pub(super) trait Volume: Clone + Send + Sync + 'static {
     /// The store of one segment.
     type Rows: Rows;

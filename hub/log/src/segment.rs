@@ -98,7 +98,7 @@ impl<V: Volume> Segment<V> {
         Ok(*self.row.get_or_init(|| row))
     }
 
-    /// Returns the segment before it. The store stays open: for whoever has this segment alone, or writes to it.
+    /// Returns the segment before it. The store stays open: for a caller that has this segment alone, or writes to it.
     pub(super) fn row(&self) -> Result<SegmentRow, LogError> {
         match self.known_row() {
             Some(row) => Ok(row),
@@ -143,7 +143,7 @@ impl<V: Volume> Segment<V> {
         Ok(true)
     }
 
-    /// The same for whoever has this segment alone, or writes to it: its store stays open.
+    /// The same for a caller that has this segment alone, or writes to it: its store stays open.
     pub(super) fn has_base(&self) -> Result<bool, LogError> {
         Ok(self.is_known_to_have_a_base() || self.has_base_in(&*self.rows()?)?)
     }

@@ -36,7 +36,7 @@ pub(super) struct SledRows {
     files: Arc<Files>,
 }
 
-/// Dropped after the last tree, and then waits until sled has really let go of its file.
+/// Dropped after the last tree, then waits until sled has really closed its file.
 struct Files {
     /// Our own handle of sled's data file, opened before the first write: an error of a write-back is
     /// reported once per handle, and this one must not miss it.

@@ -41,7 +41,7 @@ pub struct SnapshotInfo {
 pub struct SnapshotPage {
     /// Rows in order.
     pub rows: Vec<Vec<u8>>,
-    /// The row to go on from, if there are more.
+    /// The row to continue from, if there are more.
     pub next: Option<u32>,
 }
 

@@ -1,5 +1,5 @@
-//! `tributary-hub log verify`: reads every event and snapshot of every epoch and checks it. It changes no row
-//! and repairs nothing; the hub must be stopped, for the store has one owner.
+//! `tributary-hub log verify`: reads every event and snapshot of every epoch and checks it. It changes no row and
+//! repairs nothing; the hub must be stopped, because the store has one owner.
 
 use std::{collections::BTreeMap, ops::ControlFlow, path::Path};
 
@@ -261,7 +261,7 @@ fn verify_events<V: Volume>(
     }
     let mut next = first;
     while next <= last {
-        // What hangs on other events is looked at between pages: a store is not read while it is read.
+        // Checks that depend on other events run between pages: a store is not read while it is read.
         let (page, chained) = read_page(segments, epoch, (next, last), before);
         for event in page {
             let (revision, bytes) = (event.revision, event.payload.len());

@@ -33,7 +33,7 @@ use crate::{
 };
 use judge::LogSeen;
 
-/// The namespace that stands for that of the inventory in [`rights::NEEDED`].
+/// The placeholder for the inventory's namespace in [`rights::NEEDED`].
 const INVENTORY: &str = "tributary-default";
 /// Next step if rights are missing.
 const RIGHTS_FIX: &str =

@@ -1,6 +1,7 @@
 //! Owns: who may ask what, from the certificate alone, before anything is looked up. Pure: it is given what TLS verified,
 //! and answers with a reason that says whose certificate it was.
-//! Never: tells a stranger what it did not say. Who comes from another clusterset hears its own name and no other.
+//! Never: tells an unauthenticated peer what it did not say. A peer from another clusterset is told its own name and no
+//! other.
 
 use shared::{
     identity::{Identity, Role},
@@ -16,7 +17,7 @@ const NAMED_CHARACTERS_MAX: usize = 80;
 /// The right that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// It looks at what may concern a member, who is shown only what does.
+    /// It considers everything that may concern a member, and shows only what does.
     Read,
     /// It looks at what concerns the clusterset as a whole: its policy.
     ReadAll,

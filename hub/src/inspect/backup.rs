@@ -1,5 +1,5 @@
-//! `EventLog/Backup`: a copy of the log as of one position, read in pages while the hub goes on.
-//! The client pulls: one that reads slowly costs one page of rows. It ends with the key and the connection of who asked.
+//! `EventLog/Backup`: a copy of the log as of one position, read in pages while the hub keeps running. The client
+//! pulls: one that reads slowly costs one page of rows. It ends with the key and the connection of who asked.
 
 use std::{collections::VecDeque, sync::Arc};
 

@@ -12,7 +12,7 @@ use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 use tracing::warn;
 
-/// Answers that may wait at once to be put together; whoever asks for one more waits before that.
+/// Answers that may wait at once in the queue; a further caller waits before that.
 const WAITING_MAX: usize = 64;
 /// The least share of the processor that there is, as `nice` says it.
 const NICE: i32 = 19;
@@ -49,7 +49,7 @@ impl Beside {
         };
         let (sender, done) = oneshot::channel();
         let work = move || {
-            // Whoever asked may be gone, now or afterwards.
+            // The caller may be gone, now or afterwards.
             if !sender.is_closed()
                 && let Ok(done) = panic::catch_unwind(AssertUnwindSafe(work))
             {

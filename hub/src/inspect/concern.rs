@@ -47,7 +47,7 @@ impl Sight {
         match what {
             Shown::Cluster(cluster) => cluster == own,
             Shown::Import => true,
-            // Of two sides of a dispute one is another cluster's export, with its age.
+            // One of two sides of a dispute is another cluster's export, with its age.
             Shown::Event(event) => {
                 event.cluster.as_ref() == Some(own)
                     && !matches!(event.fact.fact, Fact::PrecedenceContested { .. })

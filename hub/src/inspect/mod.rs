@@ -4,8 +4,8 @@
 //! * `access.rs`: who may read, who may decide. `concern.rs`: what of it all concerns a member.
 //! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
 //! * `backup.rs`: a copy of the log, row by row.
-//! * `state.rs`, `query.rs`: the present, and why an import looks as it does. `page.rs`: where an answer goes on, pure.
-//!   `pins.rs`: the revisions whose pages are still asked for, pure. `paging.rs`: pages of one revision.
+//! * `state.rs`, `query.rs`: the present, and why an import looks as it does. `page.rs`: the continuation of an answer,
+//!   pure. `pins.rs`: the revisions whose pages are still asked for, pure. `paging.rs`: pages of one revision.
 //! * `answer.rs`: who answers, and as of when. `seek.rs`: where in the history something is.
 //! * `convert.rs`: the one file that knows both our values and the messages.
 //!
@@ -209,8 +209,8 @@ impl Inspection {
         Ok(caller)
     }
 
-    /// Admits who says that it leaves, with its key: a member that has left already, with the key that it had, hears that it
-    /// is none any more, and no refusal of the key.
+    /// Admits a caller that wants to leave, with its key: a former member with its former key is told that it is none
+    /// any more, instead of a refusal of the key.
     pub(crate) fn admit_leaver<T>(
         &self,
         request: &Request<T>,
@@ -226,7 +226,7 @@ impl Inspection {
         Ok((caller, peer.key_fingerprint))
     }
 
-    /// Nobody does anything with a revoked key; whose membership ended reads no more with the key it had.
+    /// Nobody does anything with a revoked key; after the end of a membership its key reads nothing.
     fn refuse_ended(&self, cluster: Option<&ClusterId>, key: KeyFingerprint) -> Result<(), Status> {
         let present = self.present()?;
         if present.state.revoked_keys().contains_key(&key) {

@@ -1,5 +1,5 @@
-//! Owns: where an answer in pages goes on: a token names the revision and the last object that was shown, and says which
-//! request it belongs to. It is content, and no secret: whoever makes one up reads what they may read anyway.
+//! Owns: the continuation of an answer in pages: a token names the revision and the last object shown, and which
+//! request it belongs to. It is content, and no secret: a forged one reads what its maker may read anyway.
 //! Never: keeps anything, or looks anything up.
 
 use std::{fmt, str::FromStr};
@@ -20,7 +20,7 @@ const OBJECT_FRAME_BYTES: usize = 6;
 /// First part of a token: another form has another number.
 const FORM: &str = "1";
 
-/// The last object of a page: the answer goes on after it.
+/// The last object of a page: the answer continues after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Last {
     Member(ClusterId),
@@ -30,7 +30,7 @@ pub(super) enum Last {
     Profile(ClusterId),
 }
 
-/// Says where an answer goes on.
+/// The position at which an answer continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageToken {
     pub(super) epoch: Epoch,

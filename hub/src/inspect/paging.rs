@@ -33,7 +33,7 @@ impl Pinned {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of what nobody asks for any more, for ever.
+    /// Drops what nobody asks for any more, for ever.
     pub async fn let_go(&self, clock: Clock) {
         loop {
             tokio::time::sleep(LET_GO_INTERVAL).await;
@@ -86,8 +86,8 @@ pub(super) struct Shown {
 }
 
 impl Inspection {
-    /// Waits for the revision that the first page is to show. Later pages are of the revision of the first. Called before
-    /// a turn is taken: whoever waits keeps nobody else from an answer.
+    /// Waits for the revision that the first page is to show. Later pages are of the revision of the first. Called
+    /// before a turn is taken: a waiting caller delays no other answer.
     pub(super) async fn first_page_at(&self, token: &str, revision: u64) -> Result<(), Status> {
         if token.is_empty() {
             self.at_least(revision).await?;

@@ -24,9 +24,9 @@ use crate::{
 /// The selected objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// Of one cluster only.
+    /// Objects of one cluster only.
     pub cluster: Option<ClusterId>,
-    /// Of one namespace only; members and profiles have none and are shown all the same.
+    /// Objects of one namespace only; members and profiles have none and are shown nevertheless.
     pub namespace: Option<Box<str>>,
     pub members: bool,
     pub revoked_keys: bool,
@@ -203,7 +203,7 @@ fn seen_member(published: &Published, cluster: &ClusterId, member: &Member) -> S
         .facts()
         .get(&FactKey::Health)
         .and_then(|fact| fact.health());
-    // Who reported nothing has nothing to say, and a page has room for a thousand of them.
+    // A member without reports has nothing to show, and a page has room for a thousand of them.
     let of_health = |condition: &&ProfileCondition| {
         reported.is_some() && condition.condition_type != ConditionType::Joined
     };
@@ -278,7 +278,7 @@ fn exports_after<'a>(
         Some(Last::Export(cluster, service)) => Some((cluster, service)),
         _ => None,
     };
-    // Of the cluster of the last one the rest is to come.
+    // The rest of the last one's cluster is still to come.
     let clusters = clusters_from(state, selection, last.map(|(cluster, _)| cluster), false);
     clusters.flat_map(move |(cluster, member)| {
         let last = last.filter(|(of, _)| *of == cluster).map(|(_, service)| service);
@@ -309,10 +309,10 @@ fn seen_export(
     }
 }
 
-/// An export that counts, with the revision that recorded it and, if it is held, when it was taken back.
+/// A counted export, with the revision that recorded it and, if it is on hold, the time of its withdrawal.
 type CountedExport<'a> = (Revision, &'a Arc<Export>, Option<UnixMillis>);
 
-/// The exports of a member that count, by service: those that it reports, and those that are held.
+/// The counted exports of a member, by service: the reported ones, and those on hold.
 fn exports_of<'a>(
     member: &'a Member,
     namespace: Option<&'a str>,
@@ -357,7 +357,7 @@ fn imports_after<'a>(
     };
     let first = last.clone().unwrap_or_else(|| first_of(namespace));
     let derived = state.derived_from(DerivedKey::Import(first));
-    // What belongs to the one that was shown last comes first.
+    // The rest of the one shown last comes first.
     let derived = derived.skip_while(move |(key, _)| last.is_some() && key.service() == last.as_ref());
     let derived = derived.take_while(move |(key, _)| match (key.namespace(), namespace) {
         (None, _) => false,

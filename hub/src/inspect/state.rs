@@ -39,7 +39,7 @@ impl State for Inspection {
             self.get_state(request.get_ref(), selection).await
         };
         let mut answer = self.counted("State/Get", got).await?;
-        // What a doctor compares its own clock with.
+        // The clock that a doctor compares its own with.
         let time = look::time_header(self.clock.wall()).and_then(|time| time.parse().ok());
         if let Some(time) = time {
             answer.metadata_mut().insert(look::TIME_HEADER, time);

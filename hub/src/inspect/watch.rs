@@ -48,7 +48,7 @@ pub(super) struct Watch {
     began_at: Revision,
     page: VecDeque<(Event, ChainHash)>,
     changed: watch::Receiver<u64>,
-    /// Said after what was sent last; nothing follows it.
+    /// Sent after the last message; nothing follows it.
     last_word: Option<Status>,
     ended: bool,
     _place: Place,

@@ -5,8 +5,8 @@
 pub const MILLIS_PER_WRITE: u64 = 30_000;
 /// Writes that may follow each other at once after a quiet time.
 pub const BURST_MAX: u32 = 10;
-/// Flips that may go out at once beyond the budget. They are paid for afterwards, so the rate holds in the long
-/// run, also when an object never comes to look as it was written.
+/// Flips that may go out at once beyond the budget. They are paid for afterwards, so the rate holds in the long run,
+/// also when an object never comes to match what was written.
 pub const FLIP_DEBT_MAX: u32 = 10;
 
 const CREDIT_MAX: i64 = MILLIS_PER_WRITE as i64 * BURST_MAX as i64;

@@ -1,6 +1,6 @@
-//! The inventory: what is wanted beside what is there, and what follows from the two, object by object.
-//! Pure: time is an argument. It writes nothing when nothing differs, never touches what is not ours, and deletes
-//! only the profile of a cluster that is known to be a member no more.
+//! The inventory: what is wanted beside what is there, and what follows from the two, object by object. Pure: time is
+//! an argument. It writes nothing when nothing differs, never touches what is not ours, and deletes only the profile of
+//! a cluster that is certainly no member any more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,7 +38,7 @@ pub(super) enum Action {
         profile: Arc<Profile>,
         /// The ways to reach the member.
         access: Arc<[AccessProvider]>,
-        /// Of the object that is there; absent: it is made.
+        /// The version of the existing object; absent: it is created.
         uid: Option<String>,
         /// Returns the patch of everything but the status, if one is needed.
         heading: Option<Heading>,

@@ -45,12 +45,13 @@ pub(super) enum Difference {
 pub(super) struct Heading {
     /// The cluster manager: the definition lets an object keep the first one only.
     pub(super) manager: String,
-    /// The name for people, while it is ours to state: the first one that a profile has. Whoever sets another one owns it.
+    /// The name for people, while it is ours to state: the first one that a profile has. A user who sets another one
+    /// owns it.
     pub(super) display_name: Option<String>,
 }
 
 impl Heading {
-    /// Of an object that is made.
+    /// The fields of an object that is created.
     pub(super) fn new(profile: &Profile, manager: &str) -> Self {
         Self {
             manager: manager.to_owned(),
@@ -58,7 +59,7 @@ impl Heading {
         }
     }
 
-    /// Of one that is there: its manager and its name stay what they are.
+    /// The fields of an existing one: its manager and its name stay what they are.
     pub(super) fn of(object: &ClusterProfile) -> Self {
         let spec = &object.spec;
         Self {

@@ -40,7 +40,7 @@ pub struct ProfileWriter {
     /// The reason why Kubernetes refuses our requests at the moment.
     failing: Option<Reason>,
     namespace_ensured: bool,
-    /// Members whose object is known to be somebody else's.
+    /// Members whose object is known to be another writer's.
     told_of: BTreeSet<ClusterId>,
 }
 
@@ -183,7 +183,7 @@ impl ProfileWriter {
             any = true;
             self.ended(&action, outcome, reason);
         }
-        // What they led to is looked at before anything is waited for.
+        // Their results are taken before the next wait.
         if any { Some(self.clock.now()) } else { wake_at }
     }
 

@@ -102,7 +102,7 @@ struct Serving {
 }
 
 impl Prepared {
-    /// Reads its files and opens its ports. What is wrong with them is an error before anything is served.
+    /// Reads its files and opens its ports. A fault in them is an error before anything is served.
     pub(super) async fn prepare(
         args: SetArgs,
         common: &Common,
@@ -273,8 +273,8 @@ impl Opened {
     }
 }
 
-/// The hub is not ready while members know a later epoch and nobody is served. Which members the log says: the admin port
-/// shows nothing of clusters.
+/// The hub is not ready while members know a later epoch and nobody is served. The log names the members: the admin
+/// port shows nothing of clusters.
 async fn tell_service(mut served: watch::Receiver<bool>, lead: Leading) -> anyhow::Result<()> {
     let telling = async {
         loop {

@@ -1,6 +1,6 @@
 //! Owns: several clustersets beside each other in one process: what is wrong with one at its start stops the process before
 //! anybody is served, and from then on each ends alone.
-//! Never: starts one again that has ended: whoever repaired its disk starts the process again.
+//! Never: starts an ended one again: after a repair of its disk the process is restarted.
 
 use std::panic::AssertUnwindSafe;
 
@@ -77,7 +77,7 @@ pub(super) async fn run(sets: Vec<Set>, shutdown: Shutdown) -> anyhow::Result<()
         let own = shutdown.part();
         running.spawn(set.run(own, shutdown.clone()));
     }
-    // What is awaited of those that have ended, for as long as the process runs.
+    // The conditions awaited by the ended ones, for as long as the process runs.
     let mut ends = Vec::new();
     let mut drained = Ok(());
     while let Some(ended) = running.join_next().await {
@@ -141,7 +141,7 @@ impl Set {
     }
 }
 
-/// Opens the log, and serves until the end. What is awaited is so no more once it serves.
+/// Opens the log, and serves until the end. A condition is no longer awaited once it serves.
 async fn serve(
     prepared: Prepared,
     awaited: &mut Option<(ReadyHandle, ReadyHandle)>,

@@ -1,5 +1,5 @@
 //! Owns: one session's steps between its member, the writer, the log and the view: judge a cursor, queue a request,
-//! take an answer, say what is next. What it waits for it hands out; whoever steps it waits.
+//! take an answer, say what is next. It hands out the things that it waits for; its caller waits.
 //! Never: waits itself, reads a clock or a socket.
 
 use std::{
@@ -84,7 +84,7 @@ enum Admitting {
     Not,
     /// Its cursor is to be judged.
     Judge(Box<Claim>),
-    /// The log was asked for a hash, and stood there then.
+    /// The log was asked for a hash, and was at this position then.
     Hash(Box<Claim>, Cursor),
     /// The writer is to be asked.
     Ask(Box<Claim>, CursorVerdict),
@@ -198,8 +198,8 @@ impl SessionActor {
         admitting || self.effects.len() >= self.bounds.effects || self.unacknowledged.is_full()
     }
 
-    /// Returns true if more may be read: neither is the writer behind, nor the member with what it is told, and it has
-    /// not said more than is read in that time.
+    /// Returns true if more may be read: neither the writer nor the member is behind, and it has not sent more than is
+    /// read in that time.
     pub fn may_read(&self, now: u64) -> bool {
         !self.writer_is_behind() && !self.machine.is_congested() && self.pace.due() <= now
     }
@@ -335,7 +335,7 @@ impl SessionActor {
             SessionEvent::Ping(reply) => {
                 self.next_nonce += 1;
                 self.machine.ping(self.next_nonce);
-                // Those who gave up waiting need no answer: only sessions that live wait here.
+                // Sessions that gave up waiting need no answer: only live ones wait here.
                 self.pongs.retain(|(_, reply)| !reply.is_closed());
                 self.pongs.push((self.next_nonce, reply));
             }
@@ -349,7 +349,7 @@ impl SessionActor {
             Some(false) | None => HolderAnswer::Lives,
         };
         for (_, reply) in self.pongs.extract_if(.., |(asked, _)| *asked <= pong.nonce) {
-            // Whoever asked may have given up waiting.
+            // The caller may have given up waiting.
             let _ = reply.send(answer);
         }
     }
@@ -394,7 +394,7 @@ impl SessionActor {
         }
     }
 
-    /// Queues one thing at the writer. What it answers outside the events is to be waited for.
+    /// Queues one thing at the writer. Answers outside the events have to be awaited.
     pub fn hand_over(&mut self, permit: Permit<'_>, now: u64) -> Option<Awaited> {
         match std::mem::replace(&mut self.admitting, Admitting::Not) {
             Admitting::Ask(claim, cursor) => {

@@ -13,9 +13,9 @@ pub const CHANGES_WAITING_MAX: usize = 64;
 /// The progress, in monotonic milliseconds of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// Everything up to here stands, but for what is parked; `None`: it has not said.
+    /// Everything up to here is applied, but for parked services; `None`: it has not said.
     pub revision: Option<Revision>,
-    /// From when the last change that concerned it was recorded until it said that it stands.
+    /// Time from the record of the last change that concerned it to its report that it is applied.
     pub took_millis: Option<u64>,
     /// Time at which the oldest change was recorded that it was told of and does not say to have applied.
     pub waits_since: Option<u64>,
@@ -43,7 +43,7 @@ impl Following {
         self.wait();
     }
 
-    /// The member says what stands; how long each change took comes back, in milliseconds. The position was told to
+    /// The member reports its position; returns how long each change took, in milliseconds. The position was told to
     /// it, which the caller has checked.
     pub fn heard(&mut self, applied: &Applied, now: u64) -> Vec<u64> {
         let mut took = Vec::new();

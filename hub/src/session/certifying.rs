@@ -1,5 +1,5 @@
-//! Owns: one session's way to a certificate for another key: sign, have it recorded, hand it out. What it waits for it
-//! hands out; whoever steps it waits.
+//! Owns: one session's way to a certificate for another key: sign, have it recorded, hand it out. It hands out the
+//! things that it waits for; its caller waits.
 //! Never: signs itself, or hands out what is not recorded.
 
 use bytes::Bytes;

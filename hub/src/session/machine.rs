@@ -36,8 +36,8 @@ pub const SAY_UNASKED_MILLIS: u64 = HEARTBEAT_INTERVAL_MILLIS + ANSWER_AFTER_MIL
 const SOURCES_GATHER_MILLIS: u64 = 250;
 /// Sources of one message.
 const SOURCES_OF_A_MESSAGE: usize = 256;
-/// Bytes of refusals that may wait to be said to a member before no more is read from it. What it had sent until then
-/// may be refused on top, which its unacknowledged observations bound.
+/// Bytes of refusals that may wait for a member before reading stops. Its observations sent until then may be refused
+/// on top, which its unacknowledged limit bounds.
 pub const WAITING_BYTES_MAX: usize = 1024 * 1024;
 /// Time that a member may take for its Hello, in milliseconds.
 pub const HELLO_WAIT_MILLIS: u64 = 10_000;
@@ -49,7 +49,7 @@ pub enum Effect {
     Admit(Box<Hello>),
     /// Hand facts to the writer, in this order.
     Observe(Vec<Observation>),
-    /// Tell the writer what a message takes back that is handed over in parts.
+    /// Tell the writer the withdrawals of a message that is handed over in parts.
     Withdraw(BTreeSet<ServiceKey>),
     /// Hand the end of a listing to the writer: what it saw, by key.
     CompleteListing {
@@ -64,7 +64,7 @@ pub enum Effect {
     Goodbye,
     /// The answer to a ping arrived.
     Pong(Pong),
-    /// The member says what stands: so many milliseconds each of the changes took that stand now.
+    /// The member reports its position: the time in milliseconds that each newly applied change took.
     Applied(Vec<u64>),
     /// The member asks for so many objects whole.
     Wanted(usize),
@@ -103,10 +103,10 @@ pub enum Violation {
     /// It says to have applied what it was not told.
     #[error("revision {} of epoch {} was said to be applied, and was not told in this session", .0.revision, .0.epoch)]
     AppliedUntold(Cursor),
-    /// Nothing was heard for too long.
+    /// The peer was silent for too long.
     #[error("nothing was heard for {SILENCE_MAX_MILLIS} ms")]
     Silent,
-    /// It takes nothing of what it is told.
+    /// It reads nothing of what it is sent.
     #[error(
         "nothing of what it is told was taken for {SILENCE_MAX_MILLIS} ms, and more than {WAITING_BYTES_MAX} bytes \
          of refusals wait for it"
@@ -167,7 +167,7 @@ enum Phase {
         /// The epoch in which it was opened: positions of another one mean nothing to the member.
         epoch: Epoch,
         push: Box<Push>,
-        /// Absent: the agent does not say what stands.
+        /// Absent: the agent does not report its position.
         following: Option<Box<Following>>,
         /// The agent takes differences.
         differences: bool,
@@ -360,7 +360,7 @@ impl Session {
         if !facts.is_empty() {
             effects.push(Effect::Observe(facts));
         }
-        // What the member was not told of yet still takes memory here.
+        // Changes that the member has not received yet still take memory here.
         if self.last_sequence - self.acknowledged_said > u64::from(UNACKNOWLEDGED_MAX) {
             return Err(Violation::TooManyUnacknowledged);
         }
@@ -417,8 +417,8 @@ impl Session {
         self.renewals.answered(answer);
     }
 
-    /// Returns true if the member takes what it is told more slowly than it causes it: nothing more is to be read from
-    /// it until it has.
+    /// Returns true if the member reads more slowly than it causes messages: nothing more is to be read from it until
+    /// it has caught up.
     pub fn is_congested(&self) -> bool {
         self.refused_bytes >= WAITING_BYTES_MAX
     }
@@ -512,8 +512,8 @@ impl Session {
         }
     }
 
-    /// Nothing was read of what it may have said: its silence begins anew if the writer is what holds it up. If it
-    /// is congested, it lives as long as it takes what it is told. Returns its last sign of life.
+    /// Its messages were not read: its silence begins again if the writer is the cause. If it is congested, it lives as
+    /// long as it reads what it is sent. Returns its last sign of life.
     pub fn excuse_silence(&mut self, writer_is_behind: bool, now: u64) -> u64 {
         if writer_is_behind {
             self.heard_at = now;

@@ -1,6 +1,6 @@
 //! Owns: how fast one member may talk, and how often it may come: more than a cluster has to say, and so little that the
 //! others do not notice one that says as much as it can.
-//! Never: refuses what was said; what is not read yet waits in the member's own stream.
+//! Never: refuses a message; unread ones wait in the member's own stream.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ const BYTES_PER_SECOND: u64 = 16 * 1024 * 1024;
 /// of changes, the slower a member that repeats them is read: in a fleet of 250 it may make 2,000 changes a second; in
 /// a fleet of eight only the other limits matter.
 const DELIVERIES_PER_SECOND: u64 = 500_000;
-/// So much may be said at once.
+/// So much may be sent at once.
 const ADVANCE_NANOS: u64 = NANOS_PER_SECOND;
 /// Sessions that a member may begin at once, and then one a second.
 pub(super) const SESSIONS_AT_ONCE: u64 = 20;
-/// Members of which it is known when they came last, before those are forgotten that came long ago.
+/// Members with a remembered time of connection; the oldest are forgotten.
 const COMINGS_MAX: usize = 4_096;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
@@ -42,7 +42,7 @@ impl Due {
         self.0 = self.0.max(now).saturating_add(cost);
     }
 
-    /// The millisecond from which no more is open than `advance`.
+    /// The millisecond from which at most `advance` is unpaid.
     fn millis(self, advance: u64) -> u64 {
         self.0.saturating_sub(advance).div_ceil(NANOS_PER_MILLI)
     }

@@ -1,4 +1,4 @@
-//! Owns: how often a member may ask for certificates in one session, and the answer that is to be said.
+//! Owns: how often a member may ask for certificates in one session, and the pending answer.
 //! Never: signs, or says who may be given one. Pure: time is an argument.
 
 use std::collections::VecDeque;
@@ -56,7 +56,7 @@ impl Renewals {
         self.answer = Some(answer);
     }
 
-    /// The answer that is to be said now.
+    /// The answer to send now.
     pub(super) fn take(&mut self) -> Option<Answered> {
         self.answer.take()
     }

@@ -70,7 +70,7 @@ pub(super) fn slice_key(name: u8) -> SliceKey {
     }
 }
 
-/// A slice of so many endpoints, of which one has the number `version`.
+/// A slice of so many endpoints, one of which has the number `version`.
 pub(super) fn slice(name: u8, endpoints: u8, changed: u8, version: u8) -> Fact {
     let endpoint = |number: u8| Endpoint {
         addresses: vec![[10, name, if number == changed { version } else { 0 }, number].into()],
@@ -185,7 +185,7 @@ impl Hand {
         for fact in &facts {
             let known = fact.fact.key().and_then(|key| self.current(&key));
             let is_news = known.as_ref() != Some(&fact.bytes) && !(known.is_none() && fact.fact.is_removal());
-            // What is reported twice in a batch is judged one by one, so each is handed over alone.
+            // Two reports in a batch are judged one by one, so each is handed over alone.
             self.sequence += 1;
             let observations = vec![Observation::new(self.sequence, ObservedItem::Fact(fact.clone()))];
             let (session, cluster) = (self.session, east());

@@ -1,5 +1,5 @@
 //! The client of a cluster's API, one for everything that a process asks. It gives a request up in seconds, notices
-//! dead connections, counts, and never repeats a request: whoever asked knows when to ask again.
+//! dead connections, counts, and never repeats a request: the caller knows when to ask again.
 
 mod deadline;
 pub mod no_proxy;

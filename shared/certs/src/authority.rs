@@ -225,7 +225,7 @@ impl CertificateAuthority {
     pub fn members_only(&self, validity: Validity) -> Result<MembersOnlyPem, AuthorityError> {
         let validity = validity.ending_with(self.validity);
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
-        // Its name tells it from the one before: people see by it which members have certificates of which.
+        // Its name distinguishes it from the one before: it shows which members have certificates of which.
         let own: String = KeyFingerprint::of(&key.subject_public_key_info())
             .to_string()
             .chars()

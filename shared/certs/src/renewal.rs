@@ -1,4 +1,4 @@
-//! Signs for members that renew: with the authority with which clusters join, for the id of their session, and only what
+//! Signs for members that renew: with the authority for joining clusters, for the id of their session, and only what
 //! the members' port would accept. It decides nothing about keys and records nothing.
 
 use std::sync::Arc;

@@ -126,7 +126,7 @@ pub fn confirm_member_forget(cluster: &ClusterId, access: &str) -> String {
     format!("tributary member forget {cluster} {access} --confirm")
 }
 
-/// Lets go what a member took back.
+/// Accepts a member's withdrawals.
 pub fn confirm_member_release(cluster: &ClusterId, access: &str) -> String {
     format!("tributary member release {cluster} {access} --confirm")
 }
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// An operator copies the command out of a refusal that a stranger's Hello has caused.
+    /// An operator copies the command out of a refusal that an unauthenticated peer's Hello has caused.
     #[test]
     fn what_a_member_says_of_itself_stays_one_word() {
         let east = ClusterId::new("east").expect("valid");

@@ -16,8 +16,8 @@ pub struct ChangedBy {
 }
 
 impl ChangedBy {
-    /// `None` for what is not carried: a name that is empty, longer than [`MANAGER_BYTES_MAX`] or has anything but
-    /// printable ASCII, for it is shown on terminals; a time that is not in whole seconds of the years 1970 to 9999.
+    /// `None` for a name that is empty, longer than [`MANAGER_BYTES_MAX`] or has anything but printable ASCII, because
+    /// it is shown on terminals; and for a time that is not in whole seconds of the years 1970 to 9999.
     pub fn new(manager: &str, at: UnixMillis) -> Option<Self> {
         let printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
         let named =

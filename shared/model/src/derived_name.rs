@@ -18,8 +18,8 @@ const IDENTITY_HASH_BYTES: usize = 16;
 
 /// The name of the Service whose ClusterIP is the clusterset IP of the import `namespace`/`name`.
 ///
-/// It is the name that the mcs-api reference controllers give it. Fifty bits can collide: an existing
-/// stranger of this name is an error to report, never an object to adopt.
+/// It is the name that the mcs-api reference controllers give it. Fifty bits can collide: an existing unmanaged object
+/// of this name is an error to report, never an object to adopt.
 pub fn derived_service_name(namespace: &str, name: &str) -> String {
     let hash = lowercase_base32hex_sha256(&format!("{namespace}/{name}"));
     format!("{DERIVED_SERVICE_PREFIX}{}", &hash[..DERIVED_SERVICE_HASH_CHARS])

@@ -40,8 +40,8 @@ pub struct EndpointView<'a> {
 }
 
 impl Endpoints {
-    /// Takes endpoints that are written as [`Endpoints`] writes them, or none: whoever has other bytes reads them in
-    /// another way. What the endpoints may say is judged by [`super::validate`].
+    /// Takes endpoints in the form that [`Endpoints`] writes, or none: other bytes are read in another way.
+    /// [`super::validate`] judges the endpoints' content.
     pub fn scan(bytes: Bytes) -> Option<Self> {
         let count = read::scan(&bytes)?;
         Some(Self { bytes, count })
@@ -77,7 +77,7 @@ impl Endpoints {
         self.values().collect()
     }
 
-    /// Those for which this holds: the very bytes, if all are.
+    /// The endpoints for which this holds: the very bytes, if all are.
     pub fn only(&self, mut holds: impl FnMut(EndpointView<'_>) -> bool) -> Self {
         let (mut kept, mut count) = (Vec::new(), 0);
         for one in self.iter().filter(|one| holds(*one)) {

@@ -284,13 +284,14 @@ pub enum Fact {
         /// Name in the operator's certificate.
         operator: Box<str>,
     },
-    /// Heard from (again).
+    /// The member is connected (again).
     MemberLive,
     /// Silent for longer than the suspicion time.
     MemberSuspect,
     /// Silent for longer than the loss time.
     MemberLost,
-    /// Lost for so long that its endpoints count no more, as the policy says, until it is heard from again.
+    /// The member is withdrawn: lost for so long that its endpoints do not count any more, as the policy says, until it
+    /// comes back.
     MemberWithdrawn,
     /// So many members are lost at once that the hub itself is the likelier fault: nothing is withdrawn.
     SelfPreservationEntered {
@@ -304,11 +305,11 @@ pub enum Fact {
         /// Name in the operator's certificate; empty: nobody's decision.
         operator: Box<str>,
     },
-    /// The member took back most of its exports at once: what it takes back goes on to count.
+    /// The member withdrew most of its exports at once: its withdrawals are put on hold.
     BrakeEngaged {
-        /// Exports that it took back, or was about to.
+        /// Exports that it withdrew, or was about to.
         removed: u32,
-        /// Of so many that it had.
+        /// Number of its exports before.
         exports: u32,
     },
     /// The member's withdrawals are accepted.
@@ -335,11 +336,11 @@ pub enum Fact {
         /// The policy.
         policy: Arc<Policy>,
     },
-    /// An export came that is older than the one that stood first.
+    /// An export came that is older than the first one.
     PrecedenceContested {
         /// The service that both export.
         service: ServiceKey,
-        /// The export that stood first.
+        /// The first export until then.
         standing: PrecedenceClaim,
         /// The one that states to be older.
         challenger: PrecedenceClaim,

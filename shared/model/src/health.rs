@@ -41,7 +41,7 @@ pub struct ControlPlaneVerdict {
     pub reason: ControlPlaneReason,
     /// API servers whose identity Lease moves.
     pub api_servers_fresh: u32,
-    /// Of so many that are expected.
+    /// Number of expected ones.
     pub api_servers_expected: u32,
     /// By host, each once; at most [`API_SERVERS_NAMED_MAX`].
     pub api_servers: Vec<ApiServer>,
@@ -120,7 +120,7 @@ impl ControlPlaneReason {
         }
     }
 
-    /// As it stands in the condition ControlPlaneHealthy.
+    /// The status in the condition ControlPlaneHealthy.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "Healthy",
@@ -181,7 +181,7 @@ pub enum NodesHealth {
     Counted {
         /// Their number.
         total: u32,
-        /// Those that have not been ready for longer than is tolerated.
+        /// Nodes that have not been ready for longer than the tolerance.
         not_ready: u32,
         /// The first of these by name; at most [`NODES_NAMED_MAX`].
         named: Vec<Box<str>>,

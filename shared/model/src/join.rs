@@ -1,6 +1,6 @@
-//! The one string with which a cluster joins: where the hub is, the pin of its authority's key, the token.
-//! It is text that survives a shell, a YAML file and a chat: a version, then letters, digits, '-' and '_', the length and a
-//! checksum inside, so that a string that was cut is told from one that is wrong.
+//! The one string with which a cluster joins: where the hub is, the pin of its authority's key, the token. It is text
+//! that survives a shell, a YAML file and a chat: a version, then letters, digits, '-' and '_', the length and a
+//! checksum inside, so that a cut string is distinguished from a wrong one.
 
 use std::fmt;
 
@@ -185,7 +185,7 @@ mod tests {
         assert!(!shown.contains("9, 9") && !shown.contains("0909"), "{shown}");
     }
 
-    /// Wherever it is cut, and whichever character is another one, it is refused.
+    /// A cut at any place, or any changed character, is refused.
     #[test]
     fn a_string_that_was_cut_is_told_from_one_that_was_changed() {
         let text = join_string().encode().expect("it fits");

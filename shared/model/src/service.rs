@@ -191,7 +191,7 @@ impl ConflictReason {
         Self::IpFamily,
     ];
 
-    /// The reason as it stands in the condition.
+    /// The reason, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Port => "PortConflict",
@@ -235,7 +235,7 @@ pub enum DenialReason {
 }
 
 impl DenialReason {
-    /// The reason as it stands in the condition.
+    /// The reason, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespace => "NamespaceDenied",
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// An import of `http` and `dns`, of which `east` defines the first in the same way.
+    /// An import of `http` and `dns`; `east` defines the first in the same way.
     fn import() -> ServiceImport {
         let service_port = |name: &str, protocol, port| ServicePort {
             name: name.into(),

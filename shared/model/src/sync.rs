@@ -13,7 +13,7 @@ use super::{
 
 /// The protocol version that this build speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
-/// The feature bit of both sides: heartbeats of the agent say what stands in its cluster ([`Applied`]).
+/// The feature bit of both sides: heartbeats of the agent have its applied position ([`Applied`]).
 pub const FEATURE_APPLIED: u64 = 1;
 /// The feature bit of both sides: what was refused for now ([`RefusalReason::is_for_now`]) is reported again when the hub asks.
 pub const FEATURE_REPORT_AGAIN: u64 = 2;
@@ -60,7 +60,7 @@ pub enum AgentMessage {
         /// Namespaces that went.
         removed: BTreeSet<Box<str>>,
     },
-    /// A sign of life; with what stands in the cluster, if the hub asks for it.
+    /// A sign of life; with the applied position, if the hub asks for it.
     Heartbeat(Option<Applied>),
     /// The agent shuts down on purpose.
     Goodbye,
@@ -137,7 +137,7 @@ pub enum HubMessage {
     },
     /// The snapshot is complete.
     SnapshotComplete(UpTo),
-    /// Everything of these namespaces stood before this.
+    /// Everything of these namespaces was sent before this.
     NamespaceComplete {
         /// The interest it was computed under.
         interest_generation: u64,
@@ -199,7 +199,7 @@ pub struct Hello {
 /// The position that a member's cluster has applied. It is never recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Applied {
-    /// Everything up to here that was sent to it stands, but for what is parked.
+    /// Everything up to here that was sent to it is applied, but for parked services.
     pub cursor: Option<Cursor>,
     /// Services that cannot be brought to what was sent.
     pub parked: u32,
@@ -268,7 +268,7 @@ impl Observation {
 pub enum ObservedItem {
     /// A fact.
     Fact(EncodedFact),
-    /// Everything of the group stood before this in this session.
+    /// Everything of the group was sent before this in this session.
     ListingCompleted(ListingGroup),
     /// Bytes that are no valid fact; the hub refuses them one by one.
     Invalid(Refused),
@@ -342,9 +342,9 @@ pub enum RefusalReason {
     NotAMembersFact,
     /// A bound per member is reached.
     TooMany,
-    /// There is no room to record it for now; what the hub holds of the key stands, and it asks again.
+    /// There is no room to record it for now; the hub keeps its version of the key, and asks again.
     NoRoom,
-    /// The member's budget is used up; what the hub holds of the key stands, and it asks again when there is room.
+    /// The member's budget is used up; the hub keeps its version of the key, and asks again when there is room.
     OverBudget,
 }
 
@@ -360,7 +360,7 @@ impl RefusalReason {
         Self::OverBudget,
     ];
 
-    /// Nothing is wrong with the item: what the hub holds of the key stands, and the hub asks for it again.
+    /// Nothing is wrong with the item: the hub keeps its version of the key, and asks for it again.
     pub fn is_for_now(self) -> bool {
         matches!(self, Self::NoRoom | Self::OverBudget)
     }
@@ -379,8 +379,9 @@ impl RefusalReason {
     }
 }
 
-/// The hub's word that a membership has ended, for the holder of a key of it. No other refusal says this: an agent acts on
-/// it, and only on one about its own cluster and key, of an epoch that is not lower than the highest it has known.
+/// The hub's statement that a membership has ended, for the holder of one of its keys. No other refusal says this: an
+/// agent acts on it, and only on one about its own cluster and key, of an epoch that is not lower than the highest it
+/// has known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MembershipEnded {
     /// The cluster whose membership it was.
@@ -394,7 +395,7 @@ pub struct MembershipEnded {
 /// The hub's view of a source of facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceState {
-    /// Heard from.
+    /// The member is connected.
     Live,
     /// Silent for a while.
     Suspect,
@@ -431,7 +432,7 @@ impl SourceState {
         }
     }
 
-    /// True when it is no member. Whether what came from it may be deleted, [`Source::ended`] says.
+    /// True when it is no member. [`Source::ended`] says whether its objects may be deleted.
     pub fn is_gone(self) -> bool {
         matches!(self, Self::Left | Self::Evicted | Self::Forgotten)
     }

@@ -30,7 +30,7 @@ impl TokenSecret {
         Self(random)
     }
 
-    /// Its bytes, for whoever sends it.
+    /// Its bytes, for its sender.
     pub fn bytes(&self) -> &[u8; TOKEN_BYTES] {
         &self.0
     }

@@ -115,8 +115,8 @@ pub const ANNOTATION_ON_EXPIRY: &str = "tributary.dev/on-expiry";
 pub const LABEL_IDENTITY: &str = "tributary.dev/identity";
 /// Label with the host name of the process that keeps the Lease.
 pub const LABEL_HOSTNAME: &str = "kubernetes.io/hostname";
-/// Property of a ClusterProfile: how many API servers renew their identity Lease, of how many, as `3/3`. The hub's: a member
-/// reports none of this name, for the domain is ours.
+/// Property of a ClusterProfile: how many API servers renew their identity Lease, of how many, as `3/3`. The hub's: a
+/// member reports none of this name, because the domain is ours.
 pub const PROPERTY_API_SERVERS: &str = "apiservers.tributary.dev";
 /// Prefix of ClusterProfile properties about the topology of the member's Cluster.
 pub const PROPERTY_TOPOLOGY_PREFIX: &str = "topology.tributary.dev/";

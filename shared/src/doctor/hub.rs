@@ -77,7 +77,7 @@ pub enum NotVerified {
     Expired,
     /// Its certificate is not valid yet.
     NotYet,
-    /// It is somebody else; what is said of it.
+    /// It is another process; the message about it.
     Somebody(String),
     /// Something else.
     Other(String),

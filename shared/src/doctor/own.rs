@@ -19,7 +19,7 @@ pub struct OwnSeen {
     pub key_for_all: bool,
 }
 
-/// Why they cannot be used, and what is said of it.
+/// The reason why they cannot be used, and the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilesProblem {
     /// A file cannot be read, or holds something else.
@@ -83,7 +83,7 @@ pub fn own(seen: &OwnSeen, wanted: &Wanted, now: UnixMillis, taken: bool) -> Vec
             "chmod 600 on that file; if others use the machine, issue another certificate with another key",
         ));
     }
-    // Out of its time it leads nowhere, which is said already.
+    // Outside its validity it leads nowhere, which is reported already.
     if is_in_time(certificate, now) {
         checks.push(issuer(certificate, taken));
     }

@@ -117,7 +117,7 @@ impl Verdict {
 }
 
 impl Report {
-    /// Those that are wrong.
+    /// The faults.
     pub fn faults(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| check.is_fault())
     }

@@ -12,7 +12,7 @@ pub struct Rights {
     pub group: &'static str,
     /// With a slash and the subresource if it is one; empty for a path.
     pub resource: &'static str,
-    /// Of this object only; empty: of any.
+    /// For this object only; empty: for any.
     pub name: &'static str,
     /// Beside resources; empty for a resource.
     pub path: &'static str,
@@ -65,7 +65,7 @@ impl Rights {
         Self { name, ..self }
     }
 
-    /// Each of them; `stands_for` is a namespace in the table and the one that it stands for.
+    /// Each of them; `stands_for` has a namespace in the table and the one that it represents.
     pub fn each<'a>(self, stands_for: (&'a str, &'a str)) -> impl Iterator<Item = Right> + 'a {
         let namespace = if self.namespace == stands_for.0 {
             stands_for.1

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, time::Duration};
 /// So long a Lease of a process was seen to stand still, at least, before it goes: people see who was there.
 pub(super) const COLLECT_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// An identity Lease as it stands.
+/// An identity Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     /// Its resourceVersion, or anything that differs in every version.
@@ -16,7 +16,7 @@ pub(super) struct Identity {
     pub(super) is_over: bool,
 }
 
-/// One who looks at the identity Leases of others.
+/// An observer of the identity Leases of others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Collector(BTreeMap<Box<str>, (Box<str>, Duration)>);
 

@@ -8,8 +8,8 @@
 //! | `debug` | expected ends and single steps: a connection closed, a watch restarted, a handshake by a stranger failed |
 //! | `trace` | contents, for development |
 //!
-//! Whatever a stranger can cause at will is `debug` and a metric, never a higher level. Values are fields, not
-//! part of the sentence; identity (cluster, session) stands in spans.
+//! Whatever an unauthenticated peer can cause at will is `debug` and a metric, never a higher level. Values are fields,
+//! not part of the sentence; identity (cluster, session) is in spans.
 
 use std::io;
 

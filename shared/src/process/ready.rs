@@ -1,6 +1,6 @@
-//! Readiness as named handles: the process is ready when every handle has been dropped.
-//! Whoever has something to finish first holds a handle; there is no flag that somebody could forget to set.
-//! A process of several parts is ready while one of them is: who asks one part must not lose the others with it.
+//! Readiness as named handles: the process is ready when every handle has been dropped. A part with work to finish
+//! first holds a handle; there is no flag that somebody could forget to set. A process of several parts is ready while
+//! one of them is: who asks one part must not lose the others with it.
 
 use std::{
     collections::BTreeMap,

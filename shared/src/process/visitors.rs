@@ -43,8 +43,8 @@ impl Asked {
 }
 
 impl Visitors {
-    /// Lets one in. Where there are too many, the oldest that has asked for nothing goes, or else the oldest: nobody who
-    /// only stays keeps a probe out.
+    /// Lets one in. If there are too many, the oldest that has asked for nothing is closed, or else the oldest: an idle
+    /// peer keeps no probe out.
     pub(super) async fn enter<V>(&mut self, visit: impl FnOnce(Asked) -> V)
     where
         V: Future<Output = ()> + Send + 'static,

@@ -306,7 +306,7 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
             if let Ok(done) = timeout_at(until, &mut handshake).await {
                 return Some(done);
             }
-            // Something may have been heard since.
+            // Something may have been received since.
             let now = Instant::now();
             if now >= end.min(pulse.last() + self.bounds.handshake_silence) {
                 return None;

@@ -1,5 +1,4 @@
-//! An accepted connection and who is at its other end.
-//! The identity comes from the verified certificate and from nowhere else.
+//! An accepted connection and its peer. The identity comes from the verified certificate and from nowhere else.
 
 use std::{
     io,
@@ -35,7 +34,7 @@ pub struct PeerIdentity {
     pub issuer: Box<str>,
     /// The certificate leads to an authority that is trusted to renew members' keys.
     pub renewable: bool,
-    /// Time at which the certificate expires. A connection may outlive it; whoever serves it decides for how long.
+    /// Time at which the certificate expires. A connection may outlive it; its server decides for how long.
     pub not_after: UnixMillis,
     /// Lifetime of the connection.
     pub lifetime: Lifetime,
@@ -75,7 +74,7 @@ pub fn peer<T>(request: &Request<T>) -> Result<Arc<PeerIdentity>, Status> {
 pub struct TlsConnection<IO> {
     pub(super) stream: TlsStream<Heard<IO>>,
     pub(super) peer: Arc<PeerIdentity>,
-    /// Those that came; beyond a rate the connection ends.
+    /// The frames that came; beyond a rate the connection ends.
     pub(super) control_frames: ControlFrames,
     pub(super) metrics: TlsMetrics,
     /// Done when the connection is to be cut.
@@ -129,7 +128,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsConnection<IO> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.is_cut(cx) || self.control_frames.are_too_many() {
-            // As if the peer had closed it: nothing more is read, and whoever serves it ends.
+            // As if the peer had closed it: nothing more is read, and its server ends.
             return Poll::Ready(Ok(()));
         }
         let this = &mut *self;

@@ -123,8 +123,8 @@ impl HubConnector {
         Self::endpoint().connect_with_connector(self.clone()).await
     }
 
-    /// The same for who wants one answer and has no loop around it: a hub that is pressed for places may let go of a
-    /// socket that has not said anything yet, and takes the next one a moment later.
+    /// The same for one answer without a loop around it: a hub that is short of places may close a socket that has sent
+    /// nothing yet, and accepts the next one a moment later.
     pub async fn connect_once(&self) -> Result<Channel, tonic::transport::Error> {
         let mut dialled = self.connect().await;
         for _ in 1..DIALS_MAX {

@@ -51,7 +51,7 @@ impl Credentials {
         Self::with_clients(pem, &ClientPem::default())
     }
 
-    /// The same for a hub that is told more of its clients' certificates.
+    /// The same for a hub with more rules on its clients' certificates.
     pub fn with_clients(pem: &Pem, clients: &ClientPem) -> Result<Self, CredentialsError> {
         let chain = certificates("--tls-cert", &pem.cert)?;
         let facts = CertificateFacts::read(&chain[0])?;
@@ -159,7 +159,7 @@ fn fitting_key(
         let key = key.map_err(malformed)?;
         match CertifiedKey::from_der(chain.to_vec(), key.clone_key(), provider) {
             Ok(pair) => return Ok((key, pair)),
-            // What is said is about the first.
+            // The message is about the first.
             Err(error) => refused = refused.or(Some(error)),
         }
     }

@@ -1,4 +1,4 @@
-//! Owns: when something was last heard over a socket, and said over it, and whether its peer is waited for.
+//! Owns: when something was last received over a socket, and sent over it, and whether its peer is waited for.
 //! Never: waits for it, or says what silence means.
 
 use std::{
@@ -32,7 +32,7 @@ struct Beats {
 }
 
 impl Pulse {
-    /// Of a socket that was opened now.
+    /// The times of a socket that was opened now.
     pub(super) fn new() -> Self {
         Self(Arc::new(Beats {
             opened: Instant::now(),

@@ -1,6 +1,6 @@
 //! Owns: the way of a cluster that is no member yet to the hub that lets it join: it knows the hub by a pin, and shows no
 //! certificate.
-//! Never: tries again; whoever joins does.
+//! Never: tries again; the joining agent does.
 
 use std::{
     io,

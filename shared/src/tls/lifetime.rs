@@ -23,7 +23,7 @@ const FAREWELL: Duration = Duration::from_secs(3);
 /// Longest wait for the end of a certificate, which only bounds the arithmetic of timers.
 const EXPIRY_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// Why a connection may not go on.
+/// The reason why a connection has to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionEnd {
     /// Its certificate has expired.
@@ -61,7 +61,7 @@ pub struct Lifetime(Arc<Life>);
 #[derive(Default)]
 struct Life {
     why: OnceLock<ConnectionEnd>,
-    /// It may not go on, and whoever serves it says so.
+    /// It has to end, and its server says so.
     ended: CancellationToken,
     /// Its bytes end.
     cut: CancellationToken,
@@ -76,12 +76,12 @@ impl fmt::Debug for Lifetime {
 }
 
 impl Lifetime {
-    /// Why it may not go on, if it may not.
+    /// The reason why it has to end, if it has to.
     pub fn why(&self) -> Option<&ConnectionEnd> {
         self.0.why.get()
     }
 
-    /// Waits until it may not go on.
+    /// Waits until it has to end.
     pub async fn ended(&self) -> Status {
         self.0.ended.cancelled().await;
         self.why().unwrap_or(&ConnectionEnd::Aged).status()
@@ -89,7 +89,7 @@ impl Lifetime {
 
     /// Ends it: nobody serves it any more.
     pub fn end(&self, why: ConnectionEnd) {
-        // The first reason stands.
+        // The first reason stays.
         let _ = self.0.why.set(why);
         self.0.ended.cancel();
     }
@@ -134,7 +134,7 @@ impl Lifetime {
         let end = tokio::time::Instant::now() + left.min(old);
         let mut changes = credentials.changes();
         loop {
-            // What was replaced between the handshake and now counts too.
+            // Files replaced between the handshake and now count too.
             if let Err(why) = credentials.current().judge(chain) {
                 return ConnectionEnd::Refused(why);
             }

@@ -1,5 +1,5 @@
-//! The credentials in force now: what every new handshake uses.
-//! Replacing them touches no connection that is already up; who watches over those is told.
+//! The credentials in force now: what every new handshake uses. Replacing them touches no connection that is already
+//! up; their watchers are told.
 
 use std::sync::{Arc, PoisonError, RwLock};
 

@@ -1,4 +1,4 @@
-//! Owns: looking at what answers in a handshake, whoever it is: what it shows, and whether it would be taken for the hub.
+//! Owns: looking at any server's handshake: the certificates shown, and whether it would be accepted as the hub.
 //! Never: shows our own certificate, or sends anything over what it opened.
 
 use std::{

@@ -1,6 +1,6 @@
-//! Owns: how a hub is known to whoever has nothing but the pin of its authority's key: the certificate of that authority
-//! stands in what the hub shows, and the hub's own leads to it.
-//! Never: says what clusterset is meant; whoever made the pin has chosen it.
+//! Owns: recognising a hub by nothing but the pin of its authority's key: the hub shows the certificate of that
+//! authority, and its own leads to it.
+//! Never: names the clusterset; the maker of the pin has chosen it.
 
 use std::sync::Arc;
 

@@ -61,7 +61,7 @@ impl Reloader {
         Self::load_for_hub(files, ClientFiles::default(), metrics)
     }
 
-    /// The same for a hub, which is told more of its clients' certificates.
+    /// The same for a hub, with more rules on its clients' certificates.
     pub fn load_for_hub(
         files: TlsFiles,
         clients: ClientFiles,

@@ -19,7 +19,7 @@ use crate::{identity::SCHEME, model::name};
 pub(super) struct Bound<T> {
     /// By the trust domain that the authorities name.
     named: BTreeMap<String, T>,
-    /// Of authorities that name none, if there are any.
+    /// The rule for authorities that name none, if there are any.
     unnamed: Option<T>,
     /// The clusterset whose identities those may certify.
     own: String,
@@ -28,9 +28,9 @@ pub(super) struct Bound<T> {
 /// The required purpose of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Whoever dials.
+    /// A client.
     Client,
-    /// Whoever answers.
+    /// A server.
     Server,
 }
 
@@ -91,8 +91,8 @@ impl<T> Bound<T> {
         self.named.values().chain(&self.unnamed)
     }
 
-    /// Checks a certificate that states an identity of a trust domain with whoever may certify it. Authorities of ours
-    /// write what a certificate is for, so one that does not say it is refused.
+    /// Checks a certificate with an identity of a trust domain against the authorities that may certify it. Authorities
+    /// of ours write what a certificate is for, so one that does not say it is refused.
     pub(super) fn verify<V>(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -43,7 +43,7 @@ const READY_MAX: usize = 16;
 /// Pause before it is looked again who can go, and after the listener reports an error.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Connections of strangers, for tonic's `serve_with_incoming`. Dropping it stops the accepting.
+/// Connections of unauthenticated peers, for tonic's `serve_with_incoming`. Dropping it stops the accepting.
 pub struct Strangers<IO> {
     ready: mpsc::Receiver<StrangerConnection<IO>>,
     /// The accepting task; ends with this value.
@@ -161,7 +161,7 @@ async fn in_time<T>(pulse: &Pulse, handshake: impl Future<Output = T>) -> Option
         if let Ok(done) = timeout_at(until, &mut handshake).await {
             return Some(done);
         }
-        // Something may have been heard since.
+        // Something may have been received since.
         if Instant::now() >= end.min(pulse.last() + HANDSHAKE_SILENCE_MAX) {
             return None;
         }
@@ -171,7 +171,7 @@ async fn in_time<T>(pulse: &Pulse, handshake: impl Future<Output = T>) -> Option
 /// An encrypted connection with nobody in particular.
 pub struct StrangerConnection<IO> {
     stream: TlsStream<Heard<IO>>,
-    /// Those that came. One request is answered over such a connection, so what is written pays for no more of them.
+    /// Those that came. One request is answered over such a connection, so the bytes written pay for no more of them.
     control_frames: ControlFrames,
     /// Time at which it is cut.
     end: Pin<Box<Sleep>>,

@@ -60,7 +60,7 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
         }
         Fact::TombstonesBounded { max } => ProtoFact::TombstonesBounded(v1::TombstonesBounded { max: *max }),
-        // Those of the policy are converted beside it.
+        // Decisions about the policy are converted beside it.
         Fact::PolicyApplied { .. } | Fact::PrecedenceContested { .. } | Fact::PrecedenceReleased { .. } => {
             return super::policy::to_proto(fact);
         }
@@ -248,7 +248,7 @@ pub fn acceptance_from_proto(accepted: v1::KeyAcceptance) -> Option<KeyAcceptanc
     }
 }
 
-/// To the millisecond: what we write has no more.
+/// To the millisecond: our own values have no more.
 fn millis_from_proto(field: &'static str, at: Timestamp) -> Taken<UnixMillis> {
     let seconds = u64::try_from(at.seconds).ok();
     let millis = seconds.and_then(|seconds| {

@@ -60,7 +60,7 @@ fn messages_of_a_release_without_applied_terms_and_hubs_are_read() {
     assert_eq!((welcome.term, welcome.hubs.len()), (0, 0));
 }
 
-/// The member's word about who wrote is for people: a bad one is no reason to refuse what it stands beside.
+/// The member's statement about the last writer is for people: a bad one is no reason to refuse the fact beside it.
 #[test]
 fn who_changed_an_object_rides_beside_the_fact_and_is_dropped_where_it_is_bad() {
     let fact = encode_fact(&model::Fact::ExportUpserted(super::frozen::export().into()));

@@ -440,7 +440,7 @@ pub(super) fn released_from_proto(released: v1::PrecedenceReleased) -> Taken<Fac
     })
 }
 
-/// A claim as protobuf, for facts, snapshots and those who show it.
+/// A claim as protobuf, for facts, snapshots and services that show it.
 pub fn claim_to_proto(claim: &PrecedenceClaim) -> v1::PrecedenceClaim {
     v1::PrecedenceClaim {
         cluster: claim.cluster.to_string(),
@@ -449,7 +449,7 @@ pub fn claim_to_proto(claim: &PrecedenceClaim) -> v1::PrecedenceClaim {
     }
 }
 
-/// The inverse of [`claim_to_proto`]; `field` says where it stands.
+/// The inverse of [`claim_to_proto`]; `field` is its place.
 ///
 /// # Errors
 ///

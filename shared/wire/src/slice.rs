@@ -97,7 +97,7 @@ fn message_len(field: u32, length: usize) -> usize {
     key_len(field) + encoded_len_varint(length as u64) + length
 }
 
-/// A number that is a field; zero is said by leaving it out.
+/// A number that is a field; zero is encoded by leaving it out.
 fn number(bytes: &mut Vec<u8>, field: u32, value: u64) {
     if value != 0 {
         encode_key(field, WireType::Varint, bytes);

@@ -94,13 +94,13 @@ pub enum FamilyPolicy {
 pub struct DerivedContent {
     /// All of them named. A set: the API server keeps an order of its own.
     pub ports: BTreeSet<ServicePort>,
-    /// Those of the import, as far as this cluster takes them.
+    /// The import's ports, as far as this cluster accepts them.
     pub policies: Policies,
     /// One family or two.
     pub family_policy: Option<FamilyPolicy>,
     /// The families asked for.
     pub ip_families: Vec<IpFamily>,
-    /// The exporting clusters, for the time when there is no import to tell them.
+    /// The exporting clusters, for the time without an import that names them.
     pub sources: BTreeSet<ClusterId>,
     /// The exported labels that the import carries: tools that select Services by them read nothing else.
     pub labels: Metadata,
@@ -176,7 +176,7 @@ pub enum ConditionType {
 }
 
 impl ConditionType {
-    /// The type as it stands in the condition.
+    /// The type, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Valid => "Valid",
@@ -195,7 +195,7 @@ pub struct Condition {
     pub status: ConditionStatus,
     /// Why, in one word.
     pub reason: Box<str>,
-    /// Why, for people.
+    /// The reason, for people.
     pub message: Box<str>,
     /// The generation that was judged; an import has none.
     pub observed_generation: Option<i64>,

@@ -26,7 +26,7 @@ pub(super) struct DerivedStep {
     pub(super) problem: Option<Problem>,
     /// Values that this cluster refuses and that were left out.
     pub(super) left_out: Vec<String>,
-    /// It is wanted and has no IPs yet: the next observation goes on from here.
+    /// It is wanted and has no IPs yet: the next observation continues from here.
     pub(super) waiting: bool,
     /// Something that is not Tributary's has its name.
     pub(super) stranger: bool,

@@ -70,7 +70,7 @@ pub struct Desired {
     cursor: Option<Cursor>,
     rules: ImportRules,
     turned_away: TurnedAway,
-    /// There were more imports than are held: what was not named is not known to be gone.
+    /// There were more imports than are held: an unnamed one is not known to be gone.
     overflowed: bool,
     /// A session is open.
     in_session: bool,
@@ -128,7 +128,7 @@ impl Desired {
         self.complete_epoch = resumes.then_some(welcome.epoch);
     }
 
-    /// A snapshot begins. Until it is complete nothing is deleted: what is held is of an older telling.
+    /// A snapshot begins. Until it is complete nothing is deleted: the held objects may be of an older snapshot.
     pub fn snapshot_begin(&mut self, epoch: Epoch) {
         self.complete_epoch = None;
         self.overflowed = false;
@@ -154,8 +154,8 @@ impl Desired {
         Touched::All
     }
 
-    /// Derived objects that changed, computed under the interest of `generation`. What came of differences among them,
-    /// [`Desired::take_news`] says.
+    /// Derived objects that changed, computed under the interest of `generation`. [`Desired::take_news`] returns the
+    /// outcome of differences among them.
     pub fn items(&mut self, generation: u64, items: impl IntoIterator<Item: Into<Told>>) -> Touched {
         let mut touched = BTreeSet::new();
         for told in items {
@@ -175,13 +175,13 @@ impl Desired {
         Touched::Services(touched)
     }
 
-    /// A word on one of this cluster's own exports is told whatever the interest is, and told once: it is not
-    /// repeated when its namespace becomes part of the interest.
+    /// The status of this cluster's own exports is sent whatever the interest is, and sent once: it is not repeated
+    /// when its namespace becomes part of the interest.
     fn concerns(&self, key: &DesiredKey, generation: u64) -> bool {
         is_of_an_export(key) || self.interest.admits(namespace_of(key), generation)
     }
 
-    /// Takes what the hub tells of an object; true when the object is held as it was told.
+    /// Takes an object from the hub; true if the object is held as it was sent.
     fn told(&mut self, key: DesiredKey, told: Told) -> bool {
         match told {
             Told::Whole(item) => {
@@ -201,7 +201,7 @@ impl Desired {
     /// position is not believed until it was told: who resumed there would never hear of it again.
     fn difference(&mut self, key: DesiredKey, difference: &ItemDifference) -> bool {
         if !self.may_change(&key) {
-            // What is not told yet would be missing once everything is said to have been told.
+            // An object that is not sent yet would be missing when the snapshot counts as complete.
             self.differences.refuse();
             self.cursor = None;
             return false;
@@ -230,7 +230,7 @@ impl Desired {
         }
     }
 
-    /// Returns true if the hub has told everything that stands around the object.
+    /// Returns true if the hub has sent everything about the object.
     fn may_change(&self, key: &DesiredKey) -> bool {
         let told_once = self.staged.is_none() && self.complete_epoch.is_some();
         told_once && (is_of_an_export(key) || self.covered.contains(namespace_of(key)))
@@ -350,7 +350,8 @@ impl Desired {
         }
     }
 
-    /// Everything up to the cursor has been received, if what is held is of its epoch and nothing waits to be told whole.
+    /// Everything up to the cursor has been received, if the held objects are of its epoch and nothing waits to be sent
+    /// whole.
     pub fn up_to(&mut self, up_to: &UpTo) {
         let is_whole = self.staged.is_none() && self.differences.are_settled();
         if is_whole && self.complete_epoch == Some(up_to.cursor.epoch) {
@@ -364,8 +365,8 @@ impl Desired {
         self.in_session = false;
     }
 
-    /// The membership of this cluster has ended. What is held stays until the Leases of its sources expire; whoever admits the
-    /// cluster again tells everything anew.
+    /// The membership of this cluster has ended. Held objects stay until the Leases of their sources expire; the hub
+    /// that admits the cluster again sends everything anew.
     pub fn end_membership(&mut self) -> Touched {
         self.membership_ended = true;
         self.cursor = None;
@@ -428,12 +429,12 @@ impl Desired {
         &self.expired
     }
 
-    /// Returns true if a hub has told everything and speaks: then what is held is what it confirms.
+    /// Returns true if a hub has sent everything and is connected: then it confirms the held objects.
     pub fn is_confirmed(&self) -> bool {
         self.in_session && self.staged.is_none() && self.complete_epoch.is_some()
     }
 
-    /// The clusters that slices are held of, whether a hub confirms them or was heard last long ago.
+    /// The clusters whose slices are held, whether a hub confirms them or was last connected long ago.
     pub fn clusters_of_slices(&self) -> BTreeSet<&ClusterId> {
         self.held.slices.keys().map(|key| &key.source_cluster).collect()
     }
@@ -492,7 +493,7 @@ impl Desired {
         })
     }
 
-    /// Every service of which anything is desired or was removed.
+    /// Every service with a desired or removed object.
     pub fn services(&self) -> BTreeSet<ServiceKey> {
         let imports = self.held.imports.keys();
         let slices = self.held.slices.keys().map(|key| &key.service);
@@ -572,7 +573,7 @@ fn service_of(key: &DesiredKey) -> &ServiceKey {
     }
 }
 
-/// The word on an export of this cluster's own is told whatever the interest is.
+/// The status of this cluster's own export is sent whatever the interest is.
 fn is_of_an_export(key: &DesiredKey) -> bool {
     matches!(key, DesiredKey::ExportStatus(_))
 }

@@ -11,8 +11,7 @@ use model::{
 /// The bookkeeping.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Differences {
-    /// Objects of which the hub told something newer that could not be restored, and nothing as new since: as of which
-    /// revision.
+    /// Objects with a newer version that could not be restored, and none since: the revision of that version.
     wanted: BTreeMap<DesiredKey, Revision>,
     news: News,
     /// They came where they have no place, or too many could not be restored: none are taken until the next start.
@@ -26,7 +25,7 @@ pub struct News {
     pub restored: u64,
     /// These are to be asked for whole.
     pub wanted: BTreeSet<DesiredKey>,
-    /// The session is to end: everything is to be told anew, and whole.
+    /// The session has to end: everything must be sent anew, and whole.
     pub refused: bool,
     /// So many objects were not taken, or not whole, by this cluster's own rules.
     pub turned_away: u64,
@@ -35,7 +34,7 @@ pub struct News {
 }
 
 impl Differences {
-    /// A session began, in which nothing was asked for: everything behind the cursor is told again.
+    /// A session began without requests: everything behind the cursor is sent again.
     pub(super) fn begin(&mut self) {
         self.wanted.clear();
         self.news = News::default();
@@ -51,8 +50,8 @@ impl Differences {
         self.told(key, at);
     }
 
-    /// The object is to be asked for, once, for it is another one as of this revision. False: too many are, and the
-    /// session is to end.
+    /// The object has to be requested once, because this revision changed it. False: too many are, and the session is
+    /// to end.
     pub(super) fn want(&mut self, key: &DesiredKey, at: Revision) -> bool {
         if let Some(wanted) = self.wanted.get_mut(key) {
             *wanted = at.max(*wanted);

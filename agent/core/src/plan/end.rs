@@ -31,8 +31,8 @@ fn has_expired(desired: &Desired, service: &ServiceKey) -> bool {
             .any(|slice| expired.contains_key(&slice.value.key.source_cluster))
 }
 
-/// An import of another type stands and may not go yet, for one of its sources has not listed: of what was sent only
-/// what fits beside it is there. Or a Lease expired, and what came from its source is kept away.
+/// An import of another type exists and may not go yet, because one of its sources has not listed: only the objects
+/// that fit beside it are applied. Or a Lease expired, and what came from its source is kept away.
 fn is_withheld(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
     let wanted = desired.import(service).map(|wanted| wanted.value.service_type);
     let found = view.import.ours().map(|ours| ours.content.content.service_type);

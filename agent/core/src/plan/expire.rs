@@ -1,6 +1,6 @@
 //! Owns: what goes, or turns not ready, because the Lease of its source expired: the second way by which the law of
 //! deletion lets something of another cluster go. It needs neither a hub nor a leader, so that any agent may do it.
-//! Never: says which Leases have expired (`crate::expiry`), or makes anything anew: that is `plan`'s, once they move.
+//! Never: decides which Leases have expired (`crate::expiry`), or creates anything: `plan` does, once they move.
 
 use std::collections::BTreeSet;
 
@@ -52,7 +52,8 @@ pub fn expire(expired: &Expired, view: &ServiceView, own: &ClusterId, service: &
     plan
 }
 
-/// Returns true if all that stands of `service`, and all that is wanted of it, comes from sources whose slices go.
+/// Returns true if everything that exists of `service`, and everything wanted of it, comes from sources whose slices
+/// go.
 pub(super) fn is_all_gone(
     desired: &Desired,
     view: &ServiceView,

@@ -204,7 +204,7 @@ fn judged_conditions(status: &ExportStatus) -> [Condition; 2] {
     [ready, conflict]
 }
 
-/// The hub has not spoken about this export. What it said before stays until it certainly does not know it.
+/// The hub has not spoken about this export. Its earlier status stays until the hub certainly does not know the export.
 fn unjudged_conditions(
     desired: &Desired,
     view: &ServiceView,

@@ -44,8 +44,8 @@ impl InterestState {
         self.added_at.remove(namespace);
     }
 
-    /// Returns true if a message computed under `generation` speaks of `namespace` as it is now: a namespace that went
-    /// and came back since is answered anew.
+    /// Returns true if a message computed under `generation` describes `namespace` as it is now: a namespace that was
+    /// deleted and created since is answered again.
     pub(super) fn admits(&self, namespace: &str, generation: u64) -> bool {
         self.all
             || self
@@ -59,7 +59,7 @@ impl InterestState {
         self.all || self.added_at.contains_key(namespace)
     }
 
-    /// Of which namespaces a snapshot computed under `generation` tells everything.
+    /// The namespaces that a snapshot computed under `generation` covers completely.
     pub(super) fn covered_by(&self, generation: u64) -> Covered {
         if self.all {
             return Covered {
@@ -92,7 +92,7 @@ impl InterestState {
     }
 }
 
-/// The namespaces of which everything has been heard.
+/// The namespaces that are completely received.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Covered {
     pub(super) all: bool,

@@ -50,12 +50,13 @@ pub(super) struct PortNames {
 struct Unnamed {
     protocol: Protocol,
     name: Box<str>,
-    /// The Service that stands there calls it by no name still.
+    /// The existing Service still has no name for it.
     is_nameless_yet: bool,
 }
 
 impl PortNames {
-    /// As a derived Service of these `ports` wants them, if there is to be one, beside what stands in the cluster.
+    /// The names that a derived Service of these `ports` needs, if there is to be one, and those of the cluster's
+    /// objects.
     pub(super) fn of(ports: Option<&[ServicePort]>, view: &ServiceView) -> Self {
         let Some(ports) = ports else {
             return Self::default();

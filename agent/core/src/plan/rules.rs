@@ -1,5 +1,5 @@
-//! The importing cluster's own rules: what it takes of what a hub tells, whatever the hub says. So a hostile hub, or one
-//! that is wrong, does no more here than this cluster's owner allows. Pure; what was turned away is told once in words.
+//! The importing cluster's own rules: what it takes of what a hub tells, whatever the hub says. So a hostile or faulty
+//! hub does no more here than this cluster's owner allows. Pure; rejected objects are reported once, in words.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -9,11 +9,11 @@ use model::{
     validate,
 };
 
-/// Most imports that are held, unless it is said otherwise. Each with a clusterset IP takes an address of the cluster's
-/// Service range, of which a `/18` has 16,384; a smaller range wants a smaller bound.
+/// Default bound of held imports. Each with a clusterset IP takes an address of the cluster's Service range. A `/18`
+/// has 16,384; a smaller range needs a smaller bound.
 pub const IMPORTS_MAX: usize = 12_000;
-/// Most namespaces and clusters of which it is remembered that something was turned away. With more, all are forgotten,
-/// and may be told of once more.
+/// Most namespaces and clusters for which a rejection is remembered. With more, all are forgotten, and may be told of
+/// once more.
 const TOLD_MAX: usize = 1_000;
 
 /// The imports that this cluster accepts.
@@ -107,7 +107,7 @@ impl TurnedAway {
         });
     }
 
-    /// An import more than are held.
+    /// An import above the bound.
     pub(super) fn import(&mut self, most: usize) {
         self.note("", || {
             format!(
@@ -128,7 +128,7 @@ impl TurnedAway {
         });
     }
 
-    /// A slice of which endpoints are left out.
+    /// A slice with endpoints left out.
     pub(super) fn slice(&mut self, slice: &ImportedSlice) {
         let special = slice
             .endpoints

@@ -22,17 +22,17 @@ impl Settling {
     }
 }
 
-/// Every source by its cluster. What the hub has not named in this session is unknown, and so not settled.
+/// Every source by its cluster. A source that the hub has not named in this session is unknown, and so not settled.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     told: BTreeMap<ClusterId, Source>,
-    /// Of whom an earlier session said that they ended, on the history that this one goes on with.
+    /// Sources that ended by an earlier session, in the history that this one continues.
     ended_before: BTreeSet<ClusterId>,
 }
 
 impl Sources {
-    /// A session began, perhaps with a hub that has forgotten what was listed and who ended. One that `resumes` goes
-    /// on with the history that this agent knows: who ended in it stays so until the hub names it otherwise.
+    /// A session began, perhaps with a hub that has forgotten what was listed and who ended. A session that `resumes`
+    /// continues the history that this agent knows: an ended source stays ended until the hub names it otherwise.
     pub(super) fn begin(&mut self, resumes: bool) {
         let told = std::mem::take(&mut self.told).into_values();
         self.ended_before
@@ -42,7 +42,7 @@ impl Sources {
         }
     }
 
-    /// Something of this cluster came: it is back, if it had ended, and its source is told after its objects.
+    /// An object of this cluster came: it is back, if it had ended, and its source is sent after its objects.
     pub(super) fn heard_of(&mut self, cluster: &ClusterId) {
         self.ended_before.remove(cluster);
         if let Some(source) = self.told.get_mut(cluster) {

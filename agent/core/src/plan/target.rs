@@ -1,6 +1,6 @@
-//! The law of deletion, for imports: what a service should look like here, given what may be taken away.
-//! An object's sources are its exporting clusters and those of its slices. While one of them is not listed
-//! (nor gone), or the hub's telling is incomplete, an import may gain ports and clusters and nothing else.
+//! Owns: the law of deletion for imports: the intended state of a service here, given what may be removed. An object's
+//! sources are its exporting clusters and those of its slices. While one of them is not listed (nor gone), or the hub's
+//! telling is incomplete, an import may gain ports and clusters and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ pub(super) struct Standing {
 pub(super) enum Families {
     /// The hub wants these.
     Wanted(Vec<IpFamily>),
-    /// Those that are there stay; a derived Service that has to be made again asks for these.
+    /// Existing ones stay; a derived Service that has to be created again requests these.
     Kept(Vec<IpFamily>),
 }
 
@@ -178,8 +178,8 @@ fn widened(
     }
 }
 
-/// The import is gone and its derived Service stands: that remembers what the import said, and has the sources whose
-/// word is awaited. Absent when the hub wants another type.
+/// The import is gone and its derived Service exists: the Service remembers the import's content, and the sources that
+/// must list first. Absent when the hub wants another type.
 fn beside(
     wanted: &Revised<std::sync::Arc<ServiceImport>>,
     derived: &FoundDerived,
@@ -296,7 +296,7 @@ fn own_ports(
         .flatten()
 }
 
-/// Those of `ports` that the local Service has, by protocol and number; absent while the Service is unknown.
+/// The ones of `ports` that the local Service has, by protocol and number; absent while the Service is unknown.
 fn common_ports(ports: &[ServicePort], view: &ServiceView) -> Option<Vec<ServicePort>> {
     let service_ports = view.service_ports.as_ref()?;
     let same =

@@ -14,7 +14,7 @@ pub enum Touched {
     Services(BTreeSet<ServiceKey>),
     /// All in these namespaces.
     Namespaces(BTreeSet<Box<str>>),
-    /// Those of which something comes from these clusters.
+    /// Services with objects from these clusters.
     Sources(Settling),
     /// Every one that is desired or observed.
     All,

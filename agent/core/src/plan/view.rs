@@ -109,7 +109,7 @@ pub enum InvalidReason {
 }
 
 impl InvalidReason {
-    /// The reason as it stands in the condition.
+    /// The reason, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoService => "NoService",
@@ -184,7 +184,7 @@ pub struct Refusals {
     pub derived: Option<Box<str>>,
 }
 
-/// A write of one of a service's objects that fails, for so long that people are told.
+/// A write of one of a service's objects that has failed for so long that people are told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unwritten {
     /// The kind of the object; absent for the ServiceExport.
@@ -219,7 +219,7 @@ impl Refusals {
             || self.session_affinity_timeout_seconds.is_some()
     }
 
-    /// Values of policies are left out no more. Of the rest a later write tells whether it still holds.
+    /// Values of policies are no longer left out. A later write shows whether the rest still holds.
     pub fn forget_values(&mut self) {
         self.traffic_distribution = None;
         self.internal_traffic_policy = None;
@@ -238,8 +238,8 @@ pub struct ServiceView {
     pub import: Found<FoundImport>,
     /// Its derived Service.
     pub derived: Found<FoundDerived>,
-    /// Its imported slices by name, and whatever stands under a name that a wanted slice would have
-    /// (see [`super::slice_names`]).
+    /// Its imported slices by name, and any object under a name that a wanted slice would have (see
+    /// [`super::slice_names`]).
     pub slices: BTreeMap<Box<str>, Found<SliceContent>>,
     /// This cluster's own export of it.
     pub export: Option<FoundExport>,
@@ -249,7 +249,7 @@ pub struct ServiceView {
     pub service_ports: Option<Vec<ServicePort>>,
     /// The slices of the local Service.
     pub own_slices: Vec<OwnSlice>,
-    /// Slices of the namespace that cannot be decoded, and of which nothing is known from before.
+    /// Slices of the namespace that cannot be decoded, and were never known before.
     pub unread_slices: Vec<Box<str>>,
     /// Slices of the local Service that cannot be exported, and why.
     pub unexported_slices: BTreeMap<Box<str>, Box<str>>,

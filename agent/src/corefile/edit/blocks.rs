@@ -1,5 +1,5 @@
 //! Owns: which words of a Corefile make its server blocks, and their directives.
-//! Never: knows a directive, but for `import`, which stands where blocks do.
+//! Never: knows a directive, but for `import`, which is written where blocks are.
 
 use super::{refusal::Refusal, words::Word};
 

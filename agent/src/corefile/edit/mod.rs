@@ -5,7 +5,7 @@
 //! * [`asked`]: whether queries come to the directive; [`change`]: the new text;
 //! * [`difference`]: the changed lines, for people.
 //!
-//! Pure: text in, text out. What it does not understand it refuses, and what it does not change stays byte for byte.
+//! Pure: text in, text out. It refuses a Corefile that it cannot read, and every byte that it does not change stays.
 
 mod asked;
 mod blocks;

@@ -162,7 +162,7 @@ pub enum Refusal {
     OtherZone {
         /// Line that says so.
         line: usize,
-        /// The zone that stands there.
+        /// The existing zone.
         other: String,
         /// The zone that was given.
         zone: String,
@@ -218,7 +218,7 @@ pub enum Refusal {
         /// Line of the problem.
         line: usize,
     },
-    /// Queries for the zone do not come to the directive.
+    /// Queries for the zone do not reach the directive.
     #[error(
         "line {line}: the server block of `kubernetes` is not asked for {zone}: add {zone} to its names ({names})"
     )]

@@ -1,4 +1,4 @@
-//! Owns: a Corefile as the words that CoreDNS reads in it, each with where it stands.
+//! Owns: a Corefile as the words that CoreDNS reads in it, each with its position.
 //! Never: knows what a word means; text that is no word (comments, spaces) is nobody's, and so stays as it is.
 
 use super::refusal::Refusal;
@@ -16,7 +16,7 @@ pub(super) struct Word<'a> {
     pub(super) line: usize,
     /// The line that it ends in: a quoted word may have several.
     pub(super) last_line: usize,
-    /// True if it stands in quotation marks.
+    /// True if it is in quotation marks.
     pub(super) quoted: bool,
 }
 
@@ -26,7 +26,7 @@ impl Word<'_> {
         self.quoted || self.text.contains(['{', '}', '"', '$', '%', '`'])
     }
 
-    /// True if no word stands before it in its line.
+    /// True if it is the first word of its line.
     pub(super) fn begins_line_after(&self, before: &Word<'_>) -> bool {
         before.last_line < self.line
     }

@@ -7,7 +7,7 @@ use crate::health::leases::{Form, IdentityLease, Picture};
 struct Played {
     judge: Judge,
     now: u64,
-    /// Hosts whose servers renew their Leases; each other Lease stands as it was.
+    /// Hosts whose servers renew their Leases; every other Lease does not move.
     renew: Vec<&'static str>,
     leases: Picture,
     /// True if the agent may read Leases.
@@ -167,7 +167,7 @@ fn silence_is_unreachable_unless_others_write_their_leases() {
     );
 }
 
-/// etcd stands still: the server answers, and from the second question on says that etcd fails.
+/// etcd hangs: the server answers, and from the second request on reports that etcd fails.
 #[test]
 fn a_frozen_etcd_is_told_within_45_seconds_and_its_recovery_within_30() {
     for by_readyz in [true, false] {

@@ -229,15 +229,14 @@ fn paces() -> [std::ops::RangeInclusive<u32>; 3] {
 }
 
 proptest! {
-    /// Whatever is late or lost, whoever is paused and for how long.
+    /// For any delay and loss, and any pause of any agent.
     #[test]
     fn there_are_never_two_writers(paces in paces(), steps in proptest::collection::vec((0..3_usize, 0..900_u64, 0..100_u32), 1..800)) {
         play(paces, &steps).map_err(TestCaseError::fail)?;
     }
 }
 
-/// The property above is about something: a leader of which nothing comes any more is replaced, and one that ends in
-/// good order at once.
+/// The property above is not empty: a leader that fell silent is replaced, and one that ends in good order at once.
 #[test]
 fn the_lease_goes_from_hand_to_hand() {
     let round = |agent: usize| [(agent, 250, 50); 4];

@@ -329,7 +329,7 @@ fn heartbeats_fill_the_silence() {
     );
 }
 
-/// A session of a hub that wants to know what stands.
+/// A session with a hub that wants the applied position.
 fn asked() -> SessionByHand {
     let mut hand = SessionByHand::begin(None);
     let welcome = Welcome {
@@ -417,7 +417,7 @@ fn a_silent_hub_is_given_up() {
     );
 }
 
-/// Its next Hello would resume there, and never hear of what stood before.
+/// Its next Hello would resume there, and never receive the objects from before.
 #[test]
 fn a_position_of_an_epoch_in_which_the_session_was_not_opened_ends_it() {
     let (opened, told) = (welcome().epoch, epoch(9));

@@ -103,7 +103,7 @@ impl Kept for KeptNamespace {
     }
 }
 
-/// An object as it came, for kinds of which there are few.
+/// A whole object, for kinds with few objects.
 #[derive(Debug)]
 pub struct Whole<K> {
     head: Head,

@@ -30,7 +30,7 @@ pub struct KeptService {
 enum What {
     Ours {
         derived: Box<Derived>,
-        /// Those that it names, whoever wrote that.
+        /// The clusters that it names, whoever wrote them.
         sources: Box<[ClusterId]>,
     },
     Local {
@@ -81,7 +81,7 @@ impl KeptService {
         }
     }
 
-    /// The clusters that it names as those it stands for, if it is the agent's.
+    /// The clusters that it names as its sources, if it is the agent's.
     pub fn sources(&self) -> &[ClusterId] {
         match &self.what {
             What::Ours { sources, .. } => sources,
@@ -120,7 +120,7 @@ impl KeptService {
     }
 }
 
-/// Stands for every Service of the agent's where an export is judged.
+/// Represents every Service of the agent's when an export is judged.
 static MADE_BY_TRIBUTARY: LazyLock<Service> = LazyLock::new(|| Service {
     metadata: ObjectMeta {
         labels: Some(BTreeMap::from([(LABEL_MANAGED_BY.into(), AGENT_MANAGER.into())])),

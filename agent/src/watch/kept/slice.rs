@@ -34,17 +34,17 @@ pub struct KeptSlice {
 enum What {
     Ours {
         found: Ours<SliceContent>,
-        /// The one that it names, whoever wrote that.
+        /// The cluster that it names, whoever wrote it.
         source: Option<ClusterId>,
     },
     Local {
         service: ServiceKey,
         slice: Result<Arc<EndpointSlice>, Box<SliceProblem>>,
-        /// Of each endpoint, in their order.
+        /// The value of each endpoint, in their order.
         places: Box<[Place]>,
         changed_by: Option<ChangedBy>,
     },
-    /// Somebody else's import, or a slice of no Service.
+    /// Another writer's import, or a slice of no Service.
     Foreign(Box<SliceProblem>),
 }
 
@@ -86,7 +86,7 @@ impl Kept for KeptSlice {
 }
 
 impl KeptSlice {
-    /// As a plan sees what stands under its name.
+    /// The object under its name, as a plan sees it.
     pub fn found(&self) -> Found<SliceContent> {
         match &self.what {
             What::Ours { found, .. } => Found::Ours(found.clone()),

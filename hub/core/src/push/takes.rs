@@ -17,7 +17,7 @@ pub(super) struct Takes {
 }
 
 impl Takes {
-    /// Those of a member that holds what it might take at that revision.
+    /// The objects of a member that holds everything it may import at that revision.
     pub(super) fn held_at(revision: Revision) -> Self {
         Self {
             held_at: Some(revision),
@@ -44,7 +44,7 @@ impl Takes {
         other
     }
 
-    /// Returns true if the member is sent this. What is said of its own exports always is.
+    /// Returns true if the member is sent this. The status of its own exports always is.
     pub(super) fn allow(&self, key: &DerivedKey) -> bool {
         match key {
             DerivedKey::Import(service) => self.imports.allow(service),

@@ -100,7 +100,7 @@ fn member() -> ClusterId {
     ClusterId::new("east").expect("valid")
 }
 
-/// Everything that is said until there is nothing more, in short words.
+/// All messages until there are no more, in short words.
 fn drain(push: &mut Push, view: &View) -> Vec<String> {
     let mut said = Vec::new();
     while let Some(message) = push.next(view) {
@@ -350,7 +350,7 @@ fn what_is_said_of_exports_is_said_to_their_member_only() {
     assert_eq!(drain(&mut push, &view).len(), 2, "the status and the cursor");
 }
 
-/// One revision removes a, b and c, of which the view remembers one removal.
+/// One revision removes a, b and c, and the view remembers only one of these removals.
 fn remove_more_than_is_kept(view: &mut View, revision: u64) {
     let gone = ["a", "b", "c"].map(|name| Publication {
         key: import("shop", name),

@@ -20,7 +20,7 @@ use fold::DerivedKey;
 
 /// Most recent heads whose hashes are kept for checking cursors without reading the log.
 const HEADS_MAX: usize = 4_096;
-/// Most recent heads of which it is known when they were recorded.
+/// Most recent heads with a known time of recording.
 const STAMPS_MAX: usize = 4_096;
 
 /// One derived object as members get it, or its tombstone.
@@ -44,7 +44,7 @@ pub enum ChangePosition {
 }
 
 impl ChangePosition {
-    /// The last revision of which everything was read.
+    /// The last revision that was read completely.
     pub fn whole(&self) -> Revision {
         match self {
             Self::Revision(revision) => *revision,
@@ -107,7 +107,7 @@ pub struct View {
     /// Times at which recent heads became durable, in monotonic milliseconds. The time of the first one, and of earlier
     /// ones, is unknown.
     stamps: VecDeque<(Revision, u64)>,
-    /// Keys are long and stand in several indexes: each is held once.
+    /// Keys are long and are in several indexes: each is held once.
     entries: BTreeMap<Arc<DerivedKey>, Entry>,
     rooms: BTreeMap<Room, BTreeSet<Arc<DerivedKey>>>,
     changed: BTreeSet<(Revision, Arc<DerivedKey>)>,
@@ -121,7 +121,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view that stands at `head`, with tombstones complete after `tombstone_floor`.
+    /// A view at `head`, with tombstones complete after `tombstone_floor`.
     pub fn new(head: Cursor, tombstone_floor: Revision) -> Self {
         Self {
             head,
@@ -132,7 +132,7 @@ impl View {
         }
     }
 
-    /// Puts a view of a new epoch in the place of this one. What is known of sources stays, as of now.
+    /// Puts a view of a new epoch in the place of this one. The knowledge of sources stays, as of now.
     pub fn replace(&mut self, view: View) {
         let (sources, sources_version) = (std::mem::take(&mut self.sources), self.sources_version);
         *self = View {
@@ -298,9 +298,9 @@ impl View {
         }
     }
 
-    /// The sources that changed after `version`, at most `limit` of them, as far as a member may hear of them that
-    /// has everything up to `settled`: hearing that a source is listed before its objects arrived would delete
-    /// them. Returns the version to go on from.
+    /// The sources that changed after `version`, at most `limit` of them, as far as a member may hear of them that has
+    /// everything up to `settled`: hearing that a source is listed before its objects arrived would delete them.
+    /// Returns the version to continue from.
     pub fn sources_after(&self, version: u64, settled: Revision, limit: usize) -> (u64, Vec<Source>) {
         let changed = self
             .sources_changed

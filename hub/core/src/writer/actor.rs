@@ -1,6 +1,6 @@
 //! Owns: the writer's steps over its log and the ways back to those who asked: take, append, publish, answer; close
 //! sessions, replace the view. Nothing is published or answered before its batch is durable.
-//! Never: waits, reads a clock or makes randomness; whoever steps it does, and chooses when.
+//! Never: waits, reads a clock or makes randomness; its caller does, and chooses when.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -72,7 +72,7 @@ pub struct Writer {
     retaining: Retaining,
     /// The alarm on what all members have recorded is on.
     state_alarm: bool,
-    /// The log can write no more, whether anything is to be appended or not.
+    /// The log cannot write any more, whether there is something to append or not.
     failure: Option<Failure>,
     next_token: Token,
     service: ServiceTold,
@@ -307,8 +307,8 @@ impl Writer {
         Ok(true)
     }
 
-    /// A batch goes out when the disk has nothing to do, for then waiting gains nothing; while it is busy, the batch
-    /// grows until it is full.
+    /// A batch goes out when the disk is idle, because waiting gains nothing then; while it is busy, the batch grows
+    /// until it is full.
     fn may_append(&self) -> bool {
         match self.in_flight.len() {
             0 => !self.core.is_idle(),
@@ -386,7 +386,7 @@ impl Writer {
     /// Publishes a durable batch.
     fn release(&mut self, batch: Batch, published: Published, at: Moment) {
         let import_rules = import_rules_of(&published.state);
-        // Before the view: whoever was told of a revision asks for no older state.
+        // Before the view: a client that knows a revision never gets an older state.
         self.publisher.publish(published);
         self.measure(batch.sources.as_deref());
         for held in batch.contests {

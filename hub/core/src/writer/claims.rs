@@ -1,6 +1,6 @@
 //! Claims of members about epochs that this hub cannot know by itself, with the limits on believing one: a member's
-//! claim may cost the others a new epoch now and then, and never their service.
-//! Pure: time is an argument. It is volatile: a hub that starts anew may have been rewound, and believes again.
+//! claim may cost the others a new epoch now and then, and never their service. Pure: time is an argument. It is
+//! volatile: a restarted hub may have been rewound, and believes again.
 
 use std::collections::BTreeMap;
 

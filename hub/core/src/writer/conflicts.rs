@@ -12,7 +12,7 @@ use fold::{DerivedContent, DerivedKey};
 pub(super) struct OpenConflicts {
     exports: BTreeMap<DerivedKey, BTreeSet<ConflictReason>>,
     counts: BTreeMap<ConflictReason, u64>,
-    /// Those that are not taken at all.
+    /// The ones that are refused at all.
     refused: BTreeMap<DerivedKey, DenialReason>,
 }
 

@@ -46,7 +46,7 @@ pub struct Batch {
     pub publications: Vec<Publication>,
     /// All sources, if any of them changed.
     pub sources: Option<Vec<Source>>,
-    /// Disputes over the first place among exports: whether the one that stood there is held.
+    /// Disputes over the first place among exports: whether the first one keeps it.
     pub contests: Vec<bool>,
     /// Answers.
     pub replies: Vec<Reply>,
@@ -69,7 +69,7 @@ pub(super) struct Open {
     pub reports_again: bool,
     /// It was told so, and is to be asked.
     pub held_back: bool,
-    /// Groups of which something was held back: until they are listed anew, what is recorded of them is not all.
+    /// Groups with reports held back: until they are listed again, their record is incomplete.
     pub lacking: BTreeSet<ListingGroup>,
     /// A group was listed that lacks something: the session is to end when there is room, and the next one lists.
     pub lists_anew: bool,
@@ -343,7 +343,7 @@ impl Core {
         }
     }
 
-    /// The batch as it stands; the next one begins.
+    /// Takes the batch; the next one begins.
     pub fn take_batch(&mut self) -> Batch {
         if std::mem::take(&mut self.sources_changed) {
             let on_loss = Some(self.state.loss().action);

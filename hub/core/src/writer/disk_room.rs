@@ -1,9 +1,9 @@
 //! Owns: whether the disk under the log has room for what makes the state larger, and what that is.
 //! Never: asks a disk, or removes anything.
 //!
-//! Old history goes first: below the alarm the oldest segments go until there is room again, down to the one that is written
-//! to. Where none is left to go and the reserve is touched, facts that are new or changed are refused for now, and what is
-//! left serves removals, updates that only take endpoints away, memberships, decisions, snapshots and epochs.
+//! Old history goes first: below the alarm the oldest segments go until there is room again, down to the one that is
+//! written to. If there is none left to remove and the reserve is touched, new or changed facts are refused for now,
+//! and the rest serves removals, updates that only remove endpoints, memberships, decisions, snapshots and epochs.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -149,7 +149,7 @@ mod tests {
             (25, DiskRoom::Scarce, true, DiskRoom::Scarce),
             (24, DiskRoom::Scarce, true, DiskRoom::Reserve),
             (49, DiskRoom::Scarce, false, DiskRoom::Reserve),
-            // What is refused is refused until there is room, whatever was sealed meanwhile.
+            // Refusals last until there is room, whatever was sealed meanwhile.
             (49, DiskRoom::Reserve, true, DiskRoom::Reserve),
             (60, DiskRoom::Reserve, true, DiskRoom::Scarce),
         ] {

@@ -40,7 +40,7 @@ pub enum SessionEvent {
     Ping(oneshot::Sender<HolderAnswer>),
 }
 
-/// The writer's end of a session. What waits in it is bounded by what the member may have unacknowledged.
+/// The writer's end of a session. The member's unacknowledged limit bounds what waits in it.
 #[derive(Debug, Clone)]
 pub struct SessionSink {
     /// The cluster.
@@ -165,8 +165,8 @@ impl WriterHandle {
         answer.await.map_err(|_| Gone)
     }
 
-    /// Has the writer look at every member's silence, for ever. If the writer is behind, ticks are left out:
-    /// it gives the members the time that it lost itself.
+    /// Lets the writer check every member's silence, for ever. If the writer is behind, ticks are left out: it gives
+    /// the members the time that it lost itself.
     pub async fn tick(&self) -> Gone {
         let mut interval = tokio::time::interval(Duration::from_millis(TICK_MILLIS));
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -40,7 +40,7 @@ impl Heard {
 
     /// A sign of life.
     pub(super) fn heard(&mut self, cluster: &ClusterId, at: u64) {
-        // What a session that is over heard last comes before its goodbye ends.
+        // The last sign of life of a session counts before its goodbye ends.
         if self
             .away
             .get(cluster)
@@ -56,7 +56,7 @@ impl Heard {
         }
     }
 
-    /// It has a session: what an agent before this one said of going does not count any more, be it of the same moment.
+    /// It has a session: an earlier agent's goodbye does not count any more, even of the same moment.
     pub(super) fn came(&mut self, cluster: &ClusterId, at: u64) {
         self.away.remove(cluster);
         self.heard(cluster, at);
@@ -91,7 +91,7 @@ impl Heard {
         self.ticked_at = now;
     }
 
-    /// Too many were silent at one time, and fewer are now: whoever is silent still has all the time until its withdrawal.
+    /// Too many were silent at one time, and fewer are now: each silent one has its full time until its withdrawal.
     pub(super) fn give_time(&mut self, now: u64) {
         self.time_given_at = now;
     }

@@ -51,7 +51,7 @@ impl Core {
         false
     }
 
-    /// An item was dealt with: it does not wait any more. Whoever lacked only that has listed.
+    /// An item was dealt with: it does not wait any more. A member that lacked only that has listed.
     pub(super) fn waits_no_more(&mut self, cluster: &ClusterId, fact: &EncodedFact) {
         let waiting = self.sessions.get_mut(cluster).map(|open| &mut open.waiting);
         // Most have nothing that waits: their keys need not be made.
@@ -63,8 +63,8 @@ impl Core {
         }
     }
 
-    /// The exports were listed, and what was not named is removed. A cluster of which something waits must not count as
-    /// listed: what is not recorded of it would be deleted elsewhere.
+    /// The exports were listed, and what was not named is removed. A cluster with waiting items must not count as
+    /// listed: an item that is not recorded would be deleted elsewhere.
     pub(super) fn exports_listed(&mut self, cluster: &ClusterId) {
         let open = self.sessions.get_mut(cluster);
         if open.is_none_or(|open| open.waiting.listed()) {
@@ -95,7 +95,7 @@ impl Core {
         self.budgets.all()
     }
 
-    /// Asks the members of which something waits, where there may be room now.
+    /// Asks the members with waiting items, if there may be room now.
     pub(super) fn ask_for_what_waits(&mut self, now: u64) {
         self.budgets.tick(&self.state);
         for (cluster, open) in &mut self.sessions {

@@ -1,4 +1,4 @@
-//! Owns: the way from the writer to whoever asks: the writer puts what is durable here, and questions take it, all of them
+//! Owns: the way from the writer to queries: the writer puts the durable state here, and queries take it, all of them
 //! the same, as long as they need it. Neither waits for the other longer than a pointer takes.
 //! Never: looks into it.
 
@@ -10,7 +10,8 @@ use super::{handle::Gone, published::Published};
 #[derive(Debug, Clone)]
 pub struct Present(Arc<RwLock<Option<Arc<Published>>>>);
 
-/// The writer's end. What was put there is nobody's present once it is dropped: who writes no more knows of none.
+/// The writer's end. The state that was put there is nobody's present once it is dropped: a writer that stopped knows
+/// of none.
 #[derive(Debug)]
 pub(super) struct Publisher(Present);
 
@@ -26,7 +27,7 @@ impl Present {
         let mut present = self.0.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *present, &mut next);
         drop(present);
-        // What it was is let go here: nobody waits meanwhile.
+        // The previous state is dropped here: nobody waits meanwhile.
         drop(next);
     }
 }

@@ -44,7 +44,7 @@ pub enum Request {
         /// Its observations.
         observations: Vec<Observation>,
     },
-    /// A message follows in several [`Request::Observe`]: what all of it takes back.
+    /// A message follows in several [`Request::Observe`]: all its withdrawals.
     Withdraw {
         /// The session.
         session: SessionId,
@@ -169,7 +169,7 @@ pub struct Pinged {
 pub enum HolderAnswer {
     /// Nothing, in the time that it had.
     Silent,
-    /// It is there. Whether it leads it does not say, or no.
+    /// It is there. It does not say whether it leads, or says no.
     Lives,
     /// It is there, and leads: its cluster's Lease is its own, so that who was elected since is of another cluster.
     Leads,
@@ -189,21 +189,21 @@ pub struct CursorVerdict {
 pub enum CursorCheck {
     /// There is none.
     Absent,
-    /// Of another epoch: a snapshot answers it.
+    /// A cursor of another epoch: a snapshot answers it.
     OtherEpoch,
     /// It lies on our history.
     OnHistory,
     /// Our history does not reach back to it: it proves nothing, and a snapshot answers it.
     Forgotten,
-    /// Of our epoch, and ahead of the head: our log was rewound.
+    /// A cursor of our epoch, ahead of the head: our log was rewound.
     Ahead,
-    /// Of our epoch, with another hash than ours: our log was rewound and went on.
+    /// A cursor of our epoch, with another hash than ours: our log was rewound and continued.
     Foreign,
 }
 
 impl CursorVerdict {
-    /// Judges a cursor by the durable head alone. The error is a cursor of our history's length, of which only the
-    /// hash on record can tell.
+    /// Judges a cursor by the durable head alone. The error is a cursor within our history, which only the recorded
+    /// hash can judge.
     pub fn by_head(cursor: Option<Cursor>, head: Cursor) -> Result<Self, Cursor> {
         let check = match cursor {
             None => CursorCheck::Absent,
@@ -224,7 +224,7 @@ impl CursorVerdict {
         Self { under: head, check }
     }
 
-    /// Returns true if it still says something where the log is of `epoch`. That there is no cursor stays true.
+    /// Returns true if it still says something where the log is of `epoch`. A missing cursor stays missing.
     pub(super) fn holds_in(&self, epoch: model::Epoch) -> bool {
         self.check == CursorCheck::Absent || self.under.epoch == epoch
     }
@@ -235,7 +235,7 @@ impl CursorVerdict {
 pub struct Admission {
     /// The message to the agent.
     pub welcome: Welcome,
-    /// The cursor to go on from; `None`: a snapshot.
+    /// The cursor to continue from; `None`: a snapshot.
     pub resume: Option<Cursor>,
     /// Clusters whose objects the member holds, and that neither are members nor were seen to end by this process.
     pub unknown_sources: Vec<ClusterId>,

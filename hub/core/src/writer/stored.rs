@@ -1,9 +1,9 @@
-//! Owns: which facts are stored as the difference to the one they replace: what is known, by the revision of each fact
-//! that stands, of how it was stored in the current segment.
+//! Owns: which facts are stored as the difference to the one they replace: how each present fact was stored in the
+//! current segment, by its revision.
 //! Never: appends, or reads back; [`crate::recall`] does that.
 //!
-//! A base must be in the same segment, for whole segments go; and a fact must not be far from a whole one, for whoever
-//! reads one event reads the ones between. After a start nothing is known, and each fact is stored whole once.
+//! A base must be in the same segment, because whole segments go; and a fact must not be far from a whole one, because
+//! reading one event reads the ones between. After a start nothing is known, and each fact is stored whole once.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ impl Stored {
     }
 
     /// The fact that an event replaces, if it is in this segment, and how far it is from a whole one. It is not kept as
-    /// one that stands, nor is any fact that goes with a membership.
+    /// a present fact, nor is any fact that goes with a membership.
     fn replaced<'a>(&mut self, state: &'a State, event: &Event) -> Option<(&'a RecordedFact, u8)> {
         let facts = state.member(event.cluster.as_ref()?)?.facts();
         if ends_facts(&event.fact.fact) {

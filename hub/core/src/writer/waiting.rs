@@ -8,8 +8,8 @@ use std::{
 
 use model::{FactKey, ListingGroup, fact::MEMBER_FACTS_MAX};
 
-/// Most keys of one session that are known to wait: as many as a member may have facts. A cluster of which more wait does
-/// not count as listed before its agent connects again.
+/// Most keys of one session that are known to wait: as many as a member may have facts. A cluster with more waiting
+/// items does not count as listed before its agent connects again.
 const WAITING_MAX: usize = MEMBER_FACTS_MAX;
 
 /// Between two times that a member is asked for what waits, in milliseconds.

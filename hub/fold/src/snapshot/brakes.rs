@@ -1,4 +1,4 @@
-//! Rows of a snapshot for brakes that are engaged, and for what members took back.
+//! Rows of a snapshot for mass-withdrawal holds, and for members' withdrawals.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -70,8 +70,7 @@ impl Restoring {
         (self.brakes.len() as u64, facts as u64)
     }
 
-    /// Gives each member what is its own. Returns the members that are held, and those of which something is remembered that
-    /// is not.
+    /// Gives each member what is its own. Returns the members on hold, and the others with remembered withdrawals.
     pub(super) fn give(
         mut self,
         members: &mut BTreeMap<ClusterId, Member>,

@@ -28,7 +28,7 @@ fn since(folded: &Folded) -> Option<Revision> {
     folded.state.policy().expect("applied").imports_since
 }
 
-/// Whoever holds what it was sent up to there was sent it by these rules.
+/// A member at that position received its objects by these rules.
 #[test]
 fn only_other_rules_on_imports_are_of_another_revision() {
     let mut folded = exporter();

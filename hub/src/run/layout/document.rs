@@ -81,7 +81,7 @@ struct Clients {
     deny_keys: Option<PathBuf>,
 }
 
-/// Reads it. Of what cannot be read the error says where, on one line.
+/// Reads it. The error names the place of the problem, on one line.
 pub(super) fn read(text: &str) -> anyhow::Result<Document> {
     serde_norway::from_str(text).map_err(|error| {
         let said = error.to_string();

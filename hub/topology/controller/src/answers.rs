@@ -1,5 +1,4 @@
-//! Owns: what a hub that reads topologies answers to people: what the one of a Cluster is made of, as the API server has it
-//! now.
+//! Owns: a hub's answers to people about topologies: the explanation of a Cluster's, as the API server has it now.
 //! Never: shows the value of a variable that its class does not publish, or anything that a rule says of a value.
 
 use std::collections::BTreeSet;

@@ -1,9 +1,9 @@
-//! Owns: what is asked of whoever reads topologies, and how it answers.
+//! Owns: the queries to a reader of topologies, and its answers.
 //! Never: reads one.
 
 use futures::future::BoxFuture;
 
-/// Whoever reads topologies in the hub's own cluster.
+/// The reader of topologies in the hub's own cluster.
 pub trait ExplainsTopologies: Send + Sync {
     /// Explains the topology of this Cluster.
     fn explain(

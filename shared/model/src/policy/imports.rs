@@ -8,7 +8,7 @@ use crate::ServiceKey;
 /// The import rules for one member together.
 #[derive(Debug, Clone, Default)]
 pub struct Imports {
-    /// Those of each rule that speaks of imports, in the order of the policy; `None`: none does.
+    /// The patterns of each rule on imports, in the order of the policy; `None`: none does.
     rules: Option<Vec<Arc<[ServiceRule]>>>,
 }
 

@@ -26,7 +26,7 @@ pub struct Loss {
 /// The action on the endpoints of a member that stays lost, as long as another one has a ready endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum LossAction {
-    /// They are taken back.
+    /// They are withdrawn.
     #[default]
     Withdraw,
     /// They stand, and none is ready.

@@ -1,9 +1,9 @@
-//! The policy of a clusterset: what each member may export, with which addresses, what it takes, and which export stands
-//! first.
-//! Values and verdicts only: how a document becomes a policy is the business of `wire`, what follows from a verdict the fold's.
+//! The policy of a clusterset: what each member may export, with which addresses, what it imports, and which export
+//! comes first. Values and verdicts only: how a document becomes a policy is the business of `wire`, what follows from
+//! a verdict the fold's.
 //!
-//! A rule names members, and allows. Who is named by no rule that speaks of exports may export everything, and the same
-//! goes for addresses and imports: without a policy all is as KEP-1645 has it. Rules that name the same member add up.
+//! A rule names members, and allows. A member without a rule on exports may export everything, and the same holds for
+//! addresses and imports: without a policy all is as KEP-1645 has it. Rules that name the same member add up.
 
 mod brake;
 mod budget;
@@ -59,7 +59,7 @@ pub enum Precedence {
     /// The oldest one, as KEP-1645 says.
     #[default]
     Oldest,
-    /// The one that stood first already, until an operator lets it go.
+    /// The export that was first already, until an operator releases it.
     Incumbent,
 }
 
@@ -181,7 +181,7 @@ impl Policy {
         Budget::of(self.rules_of(cluster).map(|rule| &rule.budget))
     }
 
-    /// The ranges in which a member's addresses must lie; `None`: nothing is said of them.
+    /// The ranges in which a member's addresses must lie; `None`: there is no rule on them.
     pub fn ranges_of(&self, cluster: &ClusterId) -> Option<Vec<AddressRange>> {
         let speaking = self.rules_of(cluster).filter_map(|rule| rule.endpoints.as_ref());
         let lists: Vec<&Vec<AddressRange>> = speaking.collect();
@@ -212,7 +212,7 @@ pub fn lies_in(ranges: &[AddressRange], address: IpAddr) -> bool {
     ranges.iter().any(|range| range.contains(address))
 }
 
-/// The first of what a list allows, for a list may say more than a message holds many times over.
+/// The first patterns of a list, because a list may be many times longer than a message.
 fn said_by(rule: &MemberRule, list: &[ServiceRule]) -> String {
     let allowed: usize = list.iter().map(ServiceRule::word_count).sum();
     if allowed == 0 {

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The namespaces that Kubernetes keeps for itself. Others that begin with `kube-` are users'.
 pub const RESERVED_NAMESPACES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
-/// Cloud providers' metadata services outside the link-local ranges: whoever reaches them reads credentials.
+/// Cloud providers' metadata services outside the link-local ranges: their answers contain credentials.
 const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 /// Longest prefix of ::/96, the IPv4-compatible addresses.

@@ -1,5 +1,5 @@
-//! Rules of EndpointSlices: counts, ports, hostnames, and addresses as the API server checks them; beyond it,
-//! no multicast address passes, for none is an endpoint's.
+//! Rules of EndpointSlices: counts, ports, hostnames, and addresses as the API server checks them; in addition no
+//! multicast address passes, because none is an endpoint's.
 
 use std::{
     collections::BTreeSet,

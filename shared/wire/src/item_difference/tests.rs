@@ -185,8 +185,8 @@ fn a_whole_object_of_a_newer_hub_is_known_by_its_key() {
     );
 }
 
-/// So that the difference's own bytes are known when the wire of a neighbour is looked at. What stands in `difference`
-/// is zstd's affair and may be another with its next release; it is read by any.
+/// So that the difference's own bytes are known when the wire of a neighbour is looked at. The bytes of `difference`
+/// are zstd's affair and may change with its next release; any release reads them.
 #[test]
 fn the_bytes_around_a_difference_are_frozen() {
     let difference = v1::ItemDifference {

@@ -29,7 +29,7 @@ fn an_export_that_is_being_deleted_serves_nobody_in_its_own_cluster_either() {
     assert_eq!(model.slices(), [("west".to_owned(), "10.2.0.1".to_owned())]);
 }
 
-/// addressType is immutable: a slice of the same name in another family is another object.
+/// addressType is immutable: a slice of the same name in another family is a different object.
 #[test]
 fn a_slice_that_comes_again_in_another_family_is_made_anew() {
     let told_of = |slice: ImportedSlice| {

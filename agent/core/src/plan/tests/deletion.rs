@@ -444,7 +444,7 @@ fn a_derived_service_without_its_import_keeps_its_sources_and_what_they_decided(
     assert_eq!(words(&model.done), ["delete service"]);
 }
 
-/// Otherwise it would go when a cluster that exports it no more is listed, and the one that does is not.
+/// Otherwise it would go when a cluster that no longer exports it is listed, while the exporting one is not.
 #[test]
 fn a_derived_service_whose_import_is_a_strangers_records_whose_it_is() {
     let of_east = told(

@@ -93,7 +93,7 @@ fn no_position_is_believed_until_what_could_not_be_restored_was_told_whole() {
     assert_eq!(desired.cursor(), Some(up_to(1, 1, 6).cursor));
 }
 
-/// It resumes before the revision that it could not restore, so that this is told again.
+/// It resumes before the revision that it could not restore, so that this is sent again.
 #[test]
 fn a_session_that_ends_meanwhile_resumes_before_it() {
     let mut desired = holder();

@@ -189,7 +189,7 @@ fn imports_beyond_the_bound_are_not_taken_and_cost_nothing_that_stands() {
     assert_eq!(desired.take_news().turned_away, 2);
     model.settle(&desired);
     assert!(model.done.is_empty(), "{:?}", words(&model.done));
-    // What is held goes on changing.
+    // Held objects still change.
     let changed = item(7, in_namespace("shop", "a"));
     assert_ne!(desired.items(1, [changed]), Touched::none());
     // A session that tells less is believed again.

@@ -1,4 +1,4 @@
-//! Corefiles that are left alone, and what is said of each.
+//! Corefiles that are not changed, and the message about each.
 
 use super::{
     super::{Refusal, Wanted, decide},

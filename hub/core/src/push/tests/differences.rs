@@ -12,7 +12,7 @@ fn large(view: &mut View, revision: u64, name: &str) {
     view.publish(cursor(revision), vec![Publication { key, entry }], 1_000);
 }
 
-/// Somebody else gets everything: all that stands now was sent.
+/// A member that received everything: all present objects were sent.
 fn all_is_sent(view: &View) {
     drain_told(
         &mut Push::snapshot(member(), interest(1, &["shop", "bank"])),
@@ -164,7 +164,7 @@ fn what_follows_an_added_namespace_at_once_is_whole() {
     assert_eq!(drain_told(&mut push, &view), ["~shop/cart@3", "up to 3"]);
 }
 
-/// The position that the member was told with the difference it did not take: it is told again behind the whole.
+/// The position that the member received with the difference it did not take: it is sent again behind the whole.
 #[test]
 fn what_is_wanted_is_sent_whole_as_it_stands_and_the_position_once_more() {
     let mut view = View::new(cursor(0), Revision(0));

@@ -8,7 +8,7 @@ use crate::{
     view::{Entry, Item, Publication},
 };
 
-/// A session whose agent says what stands, over a view in which `revision` is the head; all is said.
+/// A session whose agent reports its position, over a view with the head `revision`; everything is sent.
 fn follows(view: &View) -> Session {
     let AgentMessage::Hello(hello) = hello() else {
         unreachable!()

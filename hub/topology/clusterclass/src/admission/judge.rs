@@ -31,7 +31,7 @@ pub struct Beside {
 }
 
 impl Beside {
-    /// Adds a class. What is wrong with it is not what is asked.
+    /// Adds a class. Its own faults are not the question.
     pub fn add_class(&mut self, class: &Value) {
         self.estate.add_objects([("server", class)]);
     }

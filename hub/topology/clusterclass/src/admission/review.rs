@@ -195,7 +195,7 @@ fn passes(act: Act, subject: Subject, object: Option<&Value>, old: Option<&Value
     }
     let same = |path: &str| of(object, path) == of(old, path);
     let is_going = of(object, "/metadata/deletionTimestamp").is_some();
-    // Of the metadata only a Cluster's annotations say something that is judged.
+    // Of the metadata only a Cluster's annotations are judged.
     let metadata = subject == Subject::Class || is_going || same("/metadata/annotations");
     act == Act::Update && same("/spec") && metadata
 }

@@ -44,7 +44,7 @@ impl Action {
     }
 }
 
-/// A field that is another one than it should be.
+/// A field with a wrong value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// Its path.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::change::Difference;
 
-/// Most differences of one object that are told.
+/// Most differences of one object that are reported.
 pub(super) const MAX_DIFFERENCES: usize = 100;
 /// Managers of fields whose own ones we take over: Cluster API's, and ours.
 const MANAGERS: [&str; 2] = [UPSTREAM_MANAGER, MANAGER];

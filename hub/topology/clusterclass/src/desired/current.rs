@@ -52,7 +52,7 @@ pub(super) struct Deployment<'a> {
 }
 
 impl<'a> Current<'a> {
-    /// Finds the objects of a cluster of a class; what is missing, or not the topology's, is told.
+    /// Finds the objects of a cluster of a class; a missing one, or one that is not the topology's, is reported.
     pub fn read(
         document: &'a Value,
         (cluster, class): (&Cluster, &Class),

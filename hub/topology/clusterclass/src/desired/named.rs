@@ -35,7 +35,7 @@ pub(super) struct NamedWorker {
     pub(super) machines: String,
 }
 
-/// Names what a cluster has and what it will have; a class's template that makes no name is told.
+/// Makes the names of a cluster's objects, present and future; a class's template that makes no name is reported.
 pub(super) fn named(
     class: &Class,
     cluster: &Cluster,

@@ -139,7 +139,7 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// The plans of its clusters. Those with findings in them or in their classes are left out.
+    /// The plans of its clusters. Clusters with findings in them or in their classes are left out.
     fn plans<'b>(&self, mut findings: Vec<Finding>, basis: impl Fn(&Key) -> Basis<'b>) -> Planned {
         let mut wrong: BTreeSet<String> = findings.iter().map(|finding| finding.object.clone()).collect();
         let mut blueprints = BTreeMap::new();

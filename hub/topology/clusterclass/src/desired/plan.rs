@@ -58,7 +58,7 @@ pub fn plan(
     plan
 }
 
-/// Everything that the objects are made of.
+/// Everything that goes into the objects.
 struct Planner<'p, 'a> {
     blueprint: &'p Blueprint<'a>,
     cluster: &'p Cluster,
@@ -332,7 +332,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         ]
     }
 
-    /// The version that an upgrade has come to, while one goes on.
+    /// The version that an upgrade under way has reached.
     fn upgrade_step(&self) -> &str {
         if self.step.goes_on {
             &self.step.plane.version

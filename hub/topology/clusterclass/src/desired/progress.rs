@@ -11,11 +11,11 @@ pub struct Progress {
     pub plane_later: Vec<String>,
     /// Machine deployments that are on their way, each with its version.
     pub upgrading: Vec<(String, String)>,
-    /// Those that get a version later.
+    /// The parts that get a version later.
     pub pending: Vec<String>,
-    /// Those that are left alone because an annotation says so.
+    /// The parts that are left alone because of an annotation.
     pub deferred: Vec<String>,
-    /// Those that are made later.
+    /// The parts that are created later.
     pub made_later: Vec<String>,
     /// True if anything is under way, so that more follows by itself.
     pub goes_on: bool,

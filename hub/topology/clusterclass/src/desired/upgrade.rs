@@ -64,7 +64,7 @@ pub(super) struct Part {
 pub(super) struct Step {
     /// The control plane's.
     pub(super) plane: Part,
-    /// Those of machine deployments, in their order; none for one that is not made yet.
+    /// The versions of machine deployments, in their order; none for one that does not exist yet.
     pub(super) workers: Vec<Result<Part, String>>,
     /// Steps under way, a line each; empty if everything has the wanted version.
     pub(super) lines: Vec<String>,

@@ -1,4 +1,4 @@
-//! Owns: which versions a cluster has, and what is on its way, as the upgrade is told of it.
+//! Owns: the versions of a cluster and the changes under way, as input of the upgrade.
 
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ fn plane(object: &Value, seen: Seen, report: &mut Report) -> Plane {
         report.say("control-plane-version", "spec.version", message);
     }
     if seen == Seen::AsPlanned {
-        // What was planned is taken for done: an edit is looked at, not what goes on.
+        // Planned objects count as done: an edit is previewed, not an upgrade under way.
         return Plane {
             version,
             ..Plane::default()

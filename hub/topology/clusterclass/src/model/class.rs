@@ -34,7 +34,7 @@ pub struct Class {
     pub offers_machine_pools: bool,
     /// Variables of clusters, with their schemas.
     pub variables: Vec<Definition>,
-    /// All of it as it is written, for who reads its patches.
+    /// The whole class as written, for the reader of its patches.
     pub spec: Value,
     /// Versions that clusters may have, oldest first; all if there are none.
     pub versions: Vec<Placed<String>>,
@@ -122,7 +122,7 @@ impl Class {
         self.variables.iter().any(|defined| defined.name == variable)
     }
 
-    /// Reads `spec`; what is wrong with its shape is told.
+    /// Reads `spec`; faults of its shape are reported.
     pub(super) fn read(
         spec: &Value,
         spelling: Spelling,

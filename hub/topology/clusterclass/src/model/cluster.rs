@@ -1,4 +1,4 @@
-//! Owns: a Cluster, of which the topology counts, as both spellings write it.
+//! Owns: a Cluster's topology, in both spellings.
 
 use serde_json::Value;
 
@@ -107,7 +107,7 @@ pub struct WorkerTopology {
 }
 
 impl Cluster {
-    /// Reads a Cluster; what is wrong with its shape is told.
+    /// Reads a Cluster; faults of its shape are reported.
     pub(super) fn read(
         spec: &Value,
         spelling: Spelling,

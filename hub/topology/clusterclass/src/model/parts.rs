@@ -280,7 +280,7 @@ fn quantity(within: &Fields<'_>, name: &str) -> Option<Placed<Value>> {
 pub(super) fn rollout(within: &Fields<'_>, spelling: Spelling, report: &mut Report) -> Option<Rollout> {
     let fields = match spelling {
         Spelling::V1Beta1 => {
-            // Of topologies alone, and only for what a strategy does not say.
+            // For topologies alone, and only where a strategy has no value.
             within.within("rollout", &["after"], report);
             within.within("strategy", &["type", "rollingUpdate", "remediation"], report)
         }

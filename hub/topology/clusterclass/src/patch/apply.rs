@@ -1,7 +1,7 @@
 //! Owns: patches applied to the templates of one cluster, in order, and what each did.
 //! Never: a template that half of a definition changed. Where upstream gives up a whole cluster, the definition or the
-//! patch is left out for that template, a finding says why, and the others go on: whoever writes objects must not
-//! while there are errors.
+//! patch is left out for that template, a finding has the reason, and the others are applied: a program that writes
+//! objects must not while there are errors.
 
 use serde_json::{Map, Value};
 
@@ -291,7 +291,7 @@ fn carry_out(operation: &Operation, value: Option<Value>, template: &mut Value) 
     })
 }
 
-/// The template with the other one's `spec`; where that is gone it stays. Of the rest of a template nothing is taken.
+/// The template with the other one's `spec`; where that is gone it stays. The rest of a template is not taken over.
 fn taken(before: &Value, mut after: Value) -> Value {
     let mut template = before.clone();
     if let (Some(fields), Some(spec)) = (template.as_object_mut(), after.get_mut("spec")) {

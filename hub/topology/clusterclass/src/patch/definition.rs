@@ -12,7 +12,7 @@ pub struct Patch {
     pub name: String,
     /// Its purpose, in its author's words; may be empty.
     pub description: String,
-    /// A template that must come to `true`; empty if there is no condition.
+    /// A template whose result must be `true`; empty if there is no condition.
     pub enabled_if: String,
     /// Its definitions, in this order.
     pub definitions: Vec<Definition>,
@@ -40,7 +40,7 @@ pub struct Selector {
     pub control_plane: bool,
     /// The cluster's infrastructure.
     pub infrastructure_cluster: bool,
-    /// Classes of machine deployments by name; `*` stands for anything, at the start or at the end.
+    /// Classes of machine deployments by name; `*` matches anything, at the start or at the end.
     pub machine_deployment_classes: Vec<String>,
     /// Machine pools, too. They match nothing here; without them a selector is not empty.
     pub machine_pools: bool,
@@ -90,7 +90,7 @@ impl Change {
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
-    /// It stands in the class.
+    /// The value is in the class.
     Value(Value),
     /// A variable, or a part of one: `a.b[0].c`.
     Variable(String),

@@ -15,7 +15,7 @@ pub type Read<'f> = (&'f str, Value);
 ///
 /// # Errors
 ///
-/// One line: which document of which file cannot be read, and why.
+/// One line: the file and the document that cannot be read, and the reason.
 pub fn objects(files: &[(String, Vec<u8>)]) -> Result<Vec<Read<'_>>, String> {
     let mut objects = Vec::new();
     for (file, bytes) in files {

@@ -245,7 +245,7 @@ impl Findings {
     }
 }
 
-/// A text of somebody else's on one line, cut after [`MAX_SHOWN`] characters.
+/// A foreign text on one line, cut after [`MAX_SHOWN`] characters.
 pub fn shown(text: &str) -> String {
     let mut kept: String = text.chars().take(MAX_SHOWN).map(printable).collect();
     if text.chars().nth(MAX_SHOWN).is_some() {

@@ -22,7 +22,7 @@ pub const MAX_TARGETS: usize = 4096;
 pub const MAX_WORK: u64 = 20_000_000;
 /// Bytes for one step of [`MAX_WORK`].
 pub const BYTES_PER_STEP: usize = 64;
-/// Most findings that are told one by one.
+/// Most findings that are reported one by one.
 pub const MAX_FINDINGS: usize = 1000;
-/// Longest text of somebody else's that a finding repeats, characters.
+/// Longest foreign text that a finding repeats, characters.
 pub const MAX_SHOWN: usize = 200;

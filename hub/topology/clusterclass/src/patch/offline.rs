@@ -66,7 +66,7 @@ pub fn patch(
     findings.extend(applied.findings);
     let errors = findings.iter().filter(|finding| finding.rule.is_error()).count();
     let mut text = printed(&applied.patched, &patches, &findings);
-    // What the model left out of the class or the Cluster is in nothing that is printed.
+    // Parts of the class or the Cluster that the model left out are never printed.
     for finding in &estate.findings {
         text += &format!("# error {finding}\n");
     }

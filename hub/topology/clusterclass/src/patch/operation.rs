@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-/// Sets a field, or puts an element into a list; `-` stands behind its last.
+/// Sets a field, or puts an element into a list; `-` means the place behind its last item.
 pub(super) fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
     let (container, key) = container(document, path)?;
     match container {
@@ -84,7 +84,7 @@ fn container<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, 
     Ok((at, decoded(last)))
 }
 
-/// A part of a path as the name that it stands for.
+/// A part of a path as the name that it encodes.
 fn decoded(part: &str) -> String {
     part.replace("~1", "/").replace("~0", "~")
 }

@@ -1,5 +1,5 @@
-//! Owns: objects as YAML that readers of version 1.1 and 1.2 take for the same: a text that one of them would take for
-//! something else stands in quotation marks, a text of several lines as a block.
+//! Owns: objects as YAML that readers of version 1.1 and 1.2 understand alike: a text that one of them would misread is
+//! quoted, a text of several lines is a block.
 
 use serde_json::{Map, Value};
 

@@ -1,5 +1,5 @@
 //! Owns: how a parsed template is carried out: blocks, pipelines, fields, calls, as Go's `text/template` does it.
-//! Never: goes on beyond a limit, and never panics: what upstream's functions panic at is an error here.
+//! Never: continues beyond a limit, and never panics: where upstream's functions panic there is an error here.
 
 use super::{
     functions,

@@ -267,7 +267,7 @@ impl<'a> Parser<'a> {
                 Ending::ElseIf if !with => drop(self.next_word()),
                 Ending::ElseWith if with => drop(self.next_word()),
                 Ending::ElseIf | Ending::ElseWith => {
-                    // Upstream goes on with the keyword as the first word of the else branch.
+                    // Upstream continues with the keyword as the first word of the else branch.
                     let token = self.next_word();
                     return self.unexpected(&token, "input");
                 }

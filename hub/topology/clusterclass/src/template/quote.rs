@@ -97,7 +97,7 @@ impl Unquoted {
     }
 }
 
-/// The first element of what stands between quotes, and the rest; `None` if it may not stand there.
+/// The first element between the quotes, and the rest; `None` if it may not stand there.
 pub(crate) fn unquote_char(text: &str, quote: char) -> Option<(Unquoted, &str)> {
     let mut chars = text.chars();
     let head = chars.next()?;

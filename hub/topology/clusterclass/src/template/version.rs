@@ -60,7 +60,7 @@ impl Version {
         Ok(version)
     }
 
-    /// Another version made of this one, written with `v` if this one is.
+    /// Another version made from this one, with `v` if this one has it.
     pub(crate) fn derived(&self, numbers: [u64; 3], prerelease: &str, metadata: &str) -> Self {
         let mut next = Self {
             numbers,

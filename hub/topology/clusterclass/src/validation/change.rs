@@ -10,7 +10,7 @@ use super::super::{
 /// A rule of a class before, the class now, and the clusters now.
 type Rule = fn(&Class, &Class, &Estate, &mut Report);
 
-/// Every rule of a class that changes; that of variables stands beside them.
+/// Every rule of a changed class; those of variables are beside them.
 pub(super) const RULES: &[Rule] = &[
     template_kind_kept,
     worker_class_in_use,

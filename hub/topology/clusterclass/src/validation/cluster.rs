@@ -56,7 +56,7 @@ fn cluster_name(cluster: &Cluster, report: &mut Report) {
     }
 }
 
-/// A Cluster has a topology, or says what it is made of.
+/// A Cluster has a topology, or names its parts itself.
 fn topology_or_references(cluster: &Cluster, report: &mut Report) {
     if cluster.topology.is_none() && cluster.references.is_empty() {
         report.say(
@@ -187,7 +187,7 @@ fn topology_taints(_: &Cluster, topology: &Topology, report: &mut Report) {
     }
 }
 
-/// Rollouts can go on.
+/// Rollouts can proceed.
 fn topology_rollout(_: &Cluster, topology: &Topology, report: &mut Report) {
     for rollout in topology
         .workers

@@ -1,5 +1,6 @@
 //! Owns: the rules that classes and clusters must keep, each a function with a name, of what is and of what changes.
-//! Never: asks an API server. What only one knows (whether an upgrade goes on, whether a template exists) is not here.
+//! Never: asks an API server. Checks that need one component's knowledge (an upgrade under way, an existing template)
+//! are not here.
 
 mod change;
 mod class;

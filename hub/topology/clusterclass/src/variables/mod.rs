@@ -33,7 +33,7 @@ struct Read {
 }
 
 impl Variables {
-    /// Reads the definitions; what is wrong with them is told.
+    /// Reads the definitions; their faults are reported.
     pub fn read(class: &Class, report: &mut Report) -> Self {
         let mut read = BTreeMap::new();
         for definition in &class.variables {
@@ -190,7 +190,7 @@ fn constants_keep_rules(schema: &Value, path: &str, report: &mut Report) {
             field: path.to_owned(),
             value: schema.clone(),
         };
-        // What is wrong with the rules themselves was told before.
+        // Faults of the rules themselves were reported before.
         let rules = rules::read(&placed, &mut Report::new("", ""));
         for (at, value) in constants {
             for (field, message) in rules.problems(value, None, &at) {

@@ -42,7 +42,7 @@ pub(super) struct Rules {
     costs: Vec<Cost>,
 }
 
-/// Reads the rules of a schema and of what is nested in it; what is wrong with them is told.
+/// Reads the rules of a schema and of nested ones; their faults are reported.
 pub(super) fn read(schema: &Placed<Value>, report: &mut Report) -> Rules {
     let mut reader = Reader {
         report,

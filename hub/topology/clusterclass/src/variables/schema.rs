@@ -83,7 +83,7 @@ const OTHERS: &[&str] = &[
     "not",
 ];
 
-/// Reads a schema; what is wrong with it is told, at most as much as a report takes.
+/// Reads a schema; its faults are reported, at most as many as a report takes.
 pub(super) fn read(schema: &Placed<Value>, report: &mut Report) -> Schema {
     let mut reader = Reader {
         report,

@@ -1,5 +1,5 @@
-//! Owns: what is done for one Cluster so that it becomes a member, and leaves before it goes: a function of its life, of
-//! where its membership stands, and of the time.
+//! Owns: the steps for one Cluster so that it becomes a member, and leaves before it goes: a function of its life, of
+//! its membership's state, and of the time.
 //! Never: does it.
 
 use shared::{api::names::ENROLLED_BEFORE, model::TokenHash, model::UnixMillis};
@@ -17,7 +17,7 @@ pub enum Act {
     Rest,
     /// Nothing now: this is waited for.
     Wait(Awaited),
-    /// These tokens are taken back, which nobody was given; another one is made and delivered.
+    /// These tokens, which were never delivered, are revoked; another one is made and delivered.
     Deliver {
         /// Their hashes.
         revoked: Vec<TokenHash>,
@@ -34,7 +34,7 @@ pub enum Act {
         /// From now on.
         after_millis: u64,
     },
-    /// It may go, or is not looked after any more. These tokens are taken back.
+    /// It may go, or is not looked after any more. These tokens are revoked.
     Release {
         /// Their hashes.
         revoked: Vec<TokenHash>,
@@ -77,7 +77,7 @@ pub fn act(life: &Life, standing: &Standing, sealed: bool, terms: Terms, now: Un
 fn coming(life: &Life, standing: &Standing, sealed: bool, terms: Terms) -> Act {
     match standing {
         Standing::Member { ours, .. } if sealed || *ours => held(life, sealed, None),
-        // Somebody else's member, for all that is known.
+        // Another's member, as far as anybody knows.
         Standing::Member { .. } => Act::Rest,
         Standing::Nobodys => Act::Rest,
         // An operator ended it: whether it comes again is an operator's to say.
@@ -146,7 +146,7 @@ fn going(life: &Life, standing: &Standing, sealed: bool, left: u64) -> Act {
     match standing {
         Standing::Nobodys if life.held && left > 0 => Act::Wait(Awaited::Departure),
         Standing::Member { leaves, exports, .. } if is_its && left > 0 => {
-            // Who exports nothing has nothing that others let go first.
+            // A member without exports has nothing to drain first.
             let after_millis = if *exports { left } else { 0 };
             match (life.held && !life.paused && *exports, leaves) {
                 (true, _) => Act::Pause,

@@ -55,7 +55,7 @@ impl AgentManifests {
                 "it has more than {OBJECTS_MAX} objects"
             );
         }
-        // What others need comes first; the sort keeps the order of the rest.
+        // Objects that others need come first; the sort keeps the order of the rest.
         objects.sort_by_key(|object| match object["kind"].as_str() {
             Some("Namespace" | "CustomResourceDefinition") => 0,
             Some("Deployment") => 2,

@@ -1,8 +1,8 @@
 //! Owns: that a Cluster with a topology becomes a member without a human step, and that its member leaves before it goes.
 //! Never: ends a membership of a Cluster that nobody deleted, puts a token into a template or a log, or keeps a kubeconfig.
 //!
-//! * `decide.rs`: what is done for one Cluster. `standing.rs`: where its membership stands. Both pure. `seal.rs`: the proof
-//!   that it is the member that it names.
+//! * `decide.rs`: what is done for one Cluster. `standing.rs`: the state of its membership. Both pure. `seal.rs`: the
+//!   proof that it is the member that it names.
 //! * `manifests.rs`: what is installed into it. `kubeconfig.rs`: what of its kubeconfig is taken. `objects.rs`: what is
 //!   applied beside it. `settings.rs`: what an operator said.
 //! * `server.rs`: what is asked of API servers. `deliver.rs`: one Cluster is given what it needs. `metrics.rs`: what is
@@ -146,7 +146,7 @@ impl Enroller {
             tokio::select! {
                 () = drain.cancelled() => return Ok(()),
                 Some(delivered) = self.delivering.join_next() => {
-                    // One that panicked has its name in `busy` and is not tried again; the panic is said by the runtime.
+                    // One that panicked has its name in `busy` and is not tried again; the runtime reports the panic.
                     if let Ok((way, outcome)) = delivered {
                         self.delivered(&way, outcome);
                     }
@@ -187,7 +187,7 @@ impl Enroller {
                     *awaited.entry(reason).or_default() += 1;
                     self.rests(key);
                 }
-                // Where nothing answers, each try is long.
+                // If nothing answers, each attempt is long.
                 act if failed < FAILURES_OF_A_LOOK && self.is_due(key, life) => {
                     let done = self.perform(key, id, life, act).await;
                     failed += usize::from(!done);

@@ -39,7 +39,7 @@ pub struct Said<'a> {
     pub paused: bool,
 }
 
-/// A Cluster with what we say of it: what was said before and is not now goes with it. Only the one that was looked at.
+/// A Cluster with our annotations: earlier ones that are not set now are removed. Only the one that was looked at.
 pub fn cluster((namespace, name): &Key, life: &Life, api_version: &str, said: &Said<'_>) -> Value {
     let enrolled = said.enrolled.map(|enrolled| (ANNOTATION_ENROLLED, enrolled));
     let seal = said.seal.map(|seal| (ANNOTATION_ENROLMENT_SEAL, seal));

@@ -21,7 +21,7 @@ impl std::fmt::Debug for Seals {
 }
 
 impl Seals {
-    /// Of a secret of the hub's.
+    /// A seal by a secret of the hub's.
     pub fn of(secret: &[u8]) -> Self {
         Self {
             key: blake3::derive_key(PURPOSE, secret),

@@ -1,4 +1,4 @@
-//! Owns: where the membership of a Cluster stands, as the state says.
+//! Owns: the state of a Cluster's membership, from the hub's state.
 //! Never: knows the Cluster.
 
 use shared::model::{ClusterId, TokenHash, TokenScope, UnixMillis};
@@ -30,14 +30,14 @@ pub enum Standing {
     },
     /// It was a member.
     Former {
-        /// Whoever has a new key may have its id.
+        /// A new key may have its id.
         free: bool,
         /// The tokens with which it may join again, and those with which it had joined.
         tokens: Vec<Token>,
     },
 }
 
-/// A token for the id of one Cluster, not taken back, and used or still good.
+/// A token for the id of one Cluster, not revoked, and used or still valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
     /// The token's hash.

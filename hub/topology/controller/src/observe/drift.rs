@@ -1,5 +1,5 @@
 //! Owns: whether the version that a topology wants is the one that the member has.
-//! Never: says that a version which nobody can read is another one.
+//! Never: calls an unreadable version different.
 
 use std::cmp::Ordering;
 

@@ -26,7 +26,7 @@ use crate::model::{Cluster, Estate, Key, Topology};
 pub struct PublishedVariables(BTreeSet<String>);
 
 impl PublishedVariables {
-    /// Reads the annotation of a class: names with commas between them, of which the first count.
+    /// Reads the annotation of a class: names with commas between them; the first ones count.
     pub fn read(annotation: &str) -> Self {
         let names = annotation
             .split(',')
@@ -80,7 +80,7 @@ pub fn cluster_facts<'a>(
     lists: impl Fn(&Key) -> Option<&'a PublishedVariables>,
 ) -> Option<(Key, ClusterFacts)> {
     let mut estate = Estate::default();
-    // What is wrong with how it is written is Cluster API's to say.
+    // Faults of its form are Cluster API's to report.
     estate.add_objects([("", document)]);
     let (key, cluster) = estate.clusters.pop_first()?;
     let facts = ClusterFacts {

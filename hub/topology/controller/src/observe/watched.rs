@@ -98,8 +98,8 @@ impl Default for Watched {
 }
 
 impl Watched {
-    /// Takes what is seen of classes; one that lists nothing is none. True: a class tells a variable that was not read of its
-    /// Clusters, which are to be listed anew.
+    /// Takes what is seen of classes; one that lists nothing is none. True: a class publishes a variable that was not
+    /// read of its Clusters, which have to be listed again.
     pub fn see_class(&mut self, seen: Seen<PublishedVariables>) -> bool {
         let seen = match seen {
             Seen::Listed(_, published) if published.is_empty() => return false,

@@ -1,4 +1,4 @@
-//! Owns: dry runs, and what came of them as long as neither what is there nor what is wanted is another.
+//! Owns: dry runs, and their results as long as neither the existing nor the wanted object changes.
 
 use std::collections::BTreeMap;
 

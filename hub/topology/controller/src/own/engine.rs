@@ -85,7 +85,7 @@ pub struct Count {
     pub held: usize,
     /// Clusters that cannot be planned, or are refused.
     pub failing: usize,
-    /// Left alone: paused, going, or somebody else's.
+    /// Left alone: paused, being deleted, or another's.
     pub resting: usize,
     /// Objects written or deleted.
     pub writes: usize,
@@ -125,7 +125,7 @@ enum Became {
 }
 
 impl<S: Server> Engine<S> {
-    /// One that goes on from what was recorded.
+    /// An engine that continues from its records.
     pub fn new(server: S, journal: Journal, waves: Waves) -> Self {
         Self {
             server,
@@ -183,7 +183,7 @@ impl<S: Server> Engine<S> {
     ///
     /// # Errors
     ///
-    /// What there is cannot be read, or nothing can be recorded.
+    /// The objects cannot be read, or nothing can be recorded.
     pub async fn look(&mut self, now: UnixMillis) -> Result<Looked, LookError> {
         if let Some(why) = &self.fell_back {
             return Ok(Looked::FellBack(why.clone()));

@@ -83,7 +83,7 @@ impl Journal {
         }
         let batch = Batch::new(self.log.head(), vec![payload]).map_err(anyhow::Error::from)?;
         let (sender, durable) = oneshot::channel();
-        // Who does not wait any more is gone with the hub.
+        // A requester that stopped waiting is gone with the hub.
         self.log
             .append(batch, Box::new(move |outcome| drop(sender.send(outcome))));
         let outcome = durable.await.context("the log of topologies ended")?;
@@ -92,7 +92,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Seals what is large or old, and lets go of what is not to be kept.
+    /// Seals large or old segments, and removes those beyond the retention.
     pub fn tend(&mut self, now: UnixMillis) {
         let stats = self.log.stats();
         let age = now.0.saturating_sub(stats.segment_began_at.0);

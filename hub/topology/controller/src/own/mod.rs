@@ -106,7 +106,7 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// One that goes on from its log. It looks when it is told of an edit, and now and then.
+    /// A keeper that continues from its log. It looks after an edit, and now and then.
     pub fn new(
         client: Client,
         log: OwnLog,

@@ -28,7 +28,7 @@ impl Failed {
 
 /// The API server that has the topologies.
 pub trait Server: Send + Sync {
-    /// All that topologies are made of, and which of it could not be read.
+    /// All objects of topologies, and the kinds that could not be read.
     fn read(&self) -> impl Future<Output = anyhow::Result<Listed>> + Send;
 
     /// Reads the signs of another controller that keeps topologies.

@@ -1,5 +1,4 @@
-//! Owns: in which Clusters what is there is not what would be planned, what became of that since the last look, and how it is
-//! said.
+//! Owns: the Clusters whose objects differ from the plan, the changes since the last look, and their wording.
 //! Never: forgets a Cluster because it could not be planned.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Owns: watching Clusters and ClusterClasses in the hub's own cluster, and handing over what follows from them.
-//! Never: writes there, ends before the drain, or takes back what it handed over because it cannot read.
+//! Never: writes there, ends before the drain, or withdraws an observation because it cannot read.
 //!
-//! * `served.rs`: which version is read. `told.rs`: why it cannot be, for people. `metrics.rs`: what is counted.
+//! * `served.rs`: which version is read. `told.rs`: the reason of a failure, for people. `metrics.rs`: what is counted.
 
 mod metrics;
 pub(crate) mod served;
@@ -68,7 +68,7 @@ pub struct Observer {
     failing: bool,
     /// True if a message said that there are too many.
     told_full: bool,
-    /// Members of whom it was said that two Clusters name them.
+    /// Members for which a message said that two Clusters name them.
     told_of: BTreeSet<ClusterId>,
 }
 

@@ -1,5 +1,5 @@
 //! Owns: a request, from its first byte to its answer: how long it may be and take, and how many are answered at once.
-//! Never: judges: the rules do, for a review and what was read beside it.
+//! Never: judges: the rules do, for a review and the objects read for it.
 
 use std::{
     sync::{
@@ -119,7 +119,7 @@ impl<O: Objects> Asked<O> {
                 beside
             }
             Err(why) => {
-                // What follows is the same trouble.
+                // Later failures have the same cause.
                 if self.failing.swap(true, Ordering::Relaxed) {
                     debug!("still: {why}");
                 } else {
@@ -128,7 +128,7 @@ impl<O: Objects> Asked<O> {
                 return told(&review.unread(&why));
             }
         };
-        // Rules of a class may take long, and go on when nobody waits for them any more.
+        // Rules of a class may take long, and run on when nobody waits for them any more.
         let judging = tokio::task::spawn_blocking(move || {
             let _place = place;
             review.judge(&beside)

@@ -27,7 +27,7 @@ use super::{
 };
 use crate::admission::{Beside, Needs, Review};
 
-/// Longer than anything here takes, and too short for anybody who is silent.
+/// Longer than anything here takes, and too short for a silent peer.
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(20);
 

@@ -56,7 +56,7 @@ fn a_hub_serves_again_when_one_who_stopped_it_is_evicted_or_its_key_is_revoked()
         let batch = admit(&mut core, hello("east", None, CursorCheck::Absent));
         admission(&batch);
     }
-    // Or when it says so no more.
+    // Or when it no longer claims so.
     let mut core = stopped();
     let batch = admit(
         &mut core,

@@ -1,4 +1,4 @@
-//! The removal brake, by what sessions say: messages and listings that take back most of a member's exports.
+//! Tests of the mass-withdrawal hold through sessions: messages and listings that withdraw most of a member's exports.
 
 use model::{
     Export, IpFamily, Metadata, Protocol, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
@@ -236,7 +236,7 @@ fn a_release_says_what_would_go_and_what_would_stay() {
     assert_eq!(said(&core, "west"), "nothing to do: nothing of west is held");
 }
 
-/// A session hands a large message over in shares, and says before the first what all of them take back.
+/// A session hands a large message over in shares, and announces before the first what all of them withdraw.
 #[test]
 fn a_message_in_shares_that_takes_back_everything_is_held_before_the_first_of_it() {
     let mut core = core();
@@ -263,7 +263,7 @@ fn a_message_in_shares_that_takes_back_everything_is_held_before_the_first_of_it
     assert_eq!(gone, 0, "imports that were gone in between");
 }
 
-/// Earlier releases held without an end: what they held is not let go before anybody could bring a definition back.
+/// Earlier releases had holds without an end: such exports stay until somebody had time to bring a definition back.
 #[test]
 fn a_hold_of_before_an_upgrade_has_its_whole_time() {
     let (mut core, session) = exporting();

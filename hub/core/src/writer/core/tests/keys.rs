@@ -26,7 +26,7 @@ fn answer(batch: &Batch) -> &NotAdmitted {
 fn a_renewed_key_takes_over_from_nobody_who_answers() {
     let mut core = core();
     let first = admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
-    // Neither the same agent's word nor a later election counts from a stranger.
+    // From an unknown key neither the same agent's claim nor a later election counts.
     for (instance, transitions) in [("one", 5), ("two", 9)] {
         let batch = handle(
             &mut core,

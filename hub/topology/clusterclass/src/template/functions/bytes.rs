@@ -46,7 +46,7 @@ pub(super) fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> usize {
     (text.len() + count.saturating_mul(new.len())).saturating_sub(count * old.len())
 }
 
-/// Everything that is replaced; an empty text stands before each character and at the end.
+/// Every replacement; an empty text matches before each character and at the end.
 pub(super) fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     if !old.is_empty() {
         return split(text, old, usize::MAX).join(new);

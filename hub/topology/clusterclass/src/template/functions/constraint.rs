@@ -151,7 +151,7 @@ fn range(text: &str) -> Option<(&str, &str, usize)> {
     Some((from.text, to.text, text.len() - rest.len()))
 }
 
-/// All conditions of one alternative; `None` if something else stands there.
+/// All conditions of one alternative; `None` if there is something else.
 fn conditions(text: &str) -> Option<Result<Vec<Condition>, String>> {
     let mut found = Vec::new();
     let mut rest = text.trim_start_matches(is_space);

@@ -197,7 +197,7 @@ fn replaced(meter: &mut Meter, given: &[Value], expand: bool) -> Result<Value, F
     said(meter, out)
 }
 
-/// The groups by their names, of which the first counts that took part in a match.
+/// The groups by their names; of several with one name, the first that took part in a match.
 fn named_groups(found: &Regex) -> BTreeMap<String, Vec<usize>> {
     let mut groups = BTreeMap::<String, Vec<usize>>::new();
     for (at, name) in found.capture_names().enumerate() {

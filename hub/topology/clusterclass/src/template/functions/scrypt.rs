@@ -2,7 +2,7 @@
 
 use sha2::{Digest, Sha256};
 
-/// Cost: how many blocks are held, each of 1 KiB.
+/// Cost: the number of blocks in memory, each of 1 KiB.
 const BLOCKS: usize = 32_768;
 /// Words of a block.
 const WORDS: usize = 256;

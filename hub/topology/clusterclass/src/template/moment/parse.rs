@@ -51,7 +51,7 @@ pub(crate) fn parse(layout: &[u8], value: &[u8]) -> Option<Moment> {
 }
 
 impl<'v> Reading<'v> {
-    /// The text between two parts; a blank stands for any number of them.
+    /// The text between two parts; a blank matches any number of them.
     fn skip(&mut self, mut text: &[u8]) -> Option<()> {
         while let Some((first, rest)) = text.split_first() {
             if *first == b' ' {
@@ -92,7 +92,7 @@ impl<'v> Reading<'v> {
         self.number(two).filter(|number| *number < bound)
     }
 
-    /// The place of a name among these, of which so many letters are written.
+    /// The index of a name among these, with so many letters.
     fn name(&mut self, names: &[&str], letters: usize) -> Option<i64> {
         let short = |name: &str| name.len().min(letters);
         let at = names.iter().position(|name| {

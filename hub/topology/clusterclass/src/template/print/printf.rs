@@ -1,4 +1,4 @@
-//! Owns: formats of `printf`: directives, widths that are arguments, and what is said about wrong ones.
+//! Owns: formats of `printf`: directives, widths that are arguments, and the messages about wrong ones.
 
 use super::{
     super::{limits::Failure, meter::Meter, runes, value::Value},

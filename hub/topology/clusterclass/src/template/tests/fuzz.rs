@@ -1,5 +1,5 @@
-//! Random templates, made of what templates are made of: each one ends, gives the same twice, and never panics.
-//! `corpus.txt` has those that once went wrong here or were answered otherwise by Go, one a line, as JSON strings.
+//! Random templates, from the parts of real ones: each one ends, gives the same twice, and never panics. `corpus.txt`
+//! has those that once went wrong here or were answered otherwise by Go, one a line, as JSON strings.
 
 use std::time::{Duration, Instant};
 

@@ -37,7 +37,7 @@ impl Gap {
         Ok(())
     }
 
-    /// Writes what stands for it between words.
+    /// Writes its replacement between words.
     fn write(&mut self, into: &mut String, broken: bool) {
         if !broken {
             into.push_str(&self.blanks);

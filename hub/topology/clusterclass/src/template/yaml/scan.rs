@@ -126,7 +126,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// The key that may begin at a level, unless too much text stands behind it.
+    /// The key that may begin at a level, unless too much text follows it.
     fn valid(&mut self, level: usize) -> Result<Option<SimpleKey>, String> {
         let Some(key) = self.keys[level] else {
             return Ok(None);

@@ -1,5 +1,5 @@
-//! Owns: defaults of variables, which are written into a Cluster before anything is made of them: another default of its class
-//! changes nothing for it then.
+//! Owns: defaults of variables, which are written into a Cluster before any object depends on them: another default of
+//! its class then changes nothing for it.
 
 use super::{Count, Engine, LookError, Looking, OTHER_MAY_WRITE};
 use crate::{
@@ -29,8 +29,8 @@ pub(super) struct Given {
 }
 
 impl<S: Server> Engine<S> {
-    /// Writes the defaults that a Cluster is yet to be given. What is made of them follows at the next look, from what the
-    /// Cluster says then.
+    /// Writes the defaults that a Cluster is yet to be given. Objects that use them follow at the next look, from the
+    /// Cluster's new content.
     pub(super) async fn give_defaults(
         &mut self,
         looking: Looking<'_, '_>,
@@ -87,8 +87,8 @@ impl<S: Server> Engine<S> {
         self.given.insert(looking.name.clone(), given);
     }
 
-    /// Returns true if a Cluster was given these defaults lately, so that somebody took them away. Its plan has them all the
-    /// same, and is carried out.
+    /// Returns true if a Cluster was given these defaults lately, so that somebody took them away. Its plan has them
+    /// nevertheless, and is carried out.
     pub(super) fn are_taken_away(&mut self, looking: Looking<'_, '_>, plan: &Plan) -> bool {
         let Some(given) = self.given.get_mut(looking.name) else {
             return false;

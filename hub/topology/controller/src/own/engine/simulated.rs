@@ -60,7 +60,7 @@ pub(super) struct Management {
     pub(super) hangs: bool,
     /// True if not even a dry run may change the content of a template.
     pub(super) immutable: bool,
-    /// Templates of which a dry run said that their content changes, or may not.
+    /// Templates whose dry run showed that their content changes, or may not.
     confirmed: BTreeSet<Key>,
     /// Templates that another one took the place of without that.
     pub(super) unconfirmed: Vec<Key>,

@@ -36,7 +36,7 @@ pub enum Came<'a> {
     Wrong(&'a [String]),
     /// The API server did not take what was to be written.
     Refused(&'a str),
-    /// Its rollout waits, for this.
+    /// Its rollout waits, for this reason.
     Held(&'a str),
     /// It was carried out as far as it goes now.
     Planned(&'a Plan),

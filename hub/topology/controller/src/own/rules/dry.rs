@@ -86,7 +86,7 @@ pub fn unrotate(plan: &mut Plan, at: usize, about: bool) {
     }
 }
 
-/// Wherever a kind stands with a name.
+/// Every place with a kind and a name.
 fn refer(value: &mut Value, kind: &str, (new, before): (&str, &str)) {
     match value {
         Value::Object(fields) => {

@@ -90,7 +90,7 @@ pub enum Event {
         /// The object.
         object: ObjectName,
     },
-    /// The API server did not take it, for this reason; told once as long as the reason stays.
+    /// The API server refused it, for this reason; reported once as long as the reason stays.
     Refused {
         /// The object's Cluster.
         cluster: ClusterName,
@@ -110,7 +110,7 @@ pub enum Event {
         /// The Cluster's values about its machines that come from it.
         said: Said,
     },
-    /// An object that was written is gone, by somebody else's hand.
+    /// An object that was written was deleted by somebody else.
     Lost {
         /// The Cluster.
         cluster: ClusterName,
@@ -143,7 +143,7 @@ pub enum Event {
         /// The Cluster.
         cluster: ClusterName,
     },
-    /// Whoever has this log is called so by the Lease of who keeps topologies, at every start.
+    /// The name of this log's owner in the Lease of the topologies' keeper, at every start.
     Named {
         /// The name.
         holder: String,

@@ -60,8 +60,8 @@ pub struct About {
 }
 
 impl Kept {
-    /// Takes in the identity of the Cluster. What is known of another one of its name is dropped; what was recorded before
-    /// the first write, such as the begin of a rollout, has no identity and stays.
+    /// Takes in the identity of the Cluster. The records of another Cluster of its name are dropped; records from
+    /// before the first write, such as the begin of a rollout, have no identity and stay.
     fn identify(&mut self, uid: String) {
         if self.about.uid != uid {
             if !self.about.uid.is_empty() {
@@ -226,7 +226,7 @@ impl Ledger {
                 content: content.clone(),
             }));
         }
-        // What has no map with other keys than texts can be written.
+        // A value without maps of other keys than texts can be written.
         rows.iter()
             .filter_map(|row| serde_json::to_vec(row).ok())
             .collect()

@@ -86,8 +86,8 @@ fn behind(lease: &UpstreamLease, deployments: Option<&[Provider]>) -> Option<Str
     ))
 }
 
-/// Returns true if a command line switches the gate on, as Kubernetes reads it: the last word counts, and that of the gate
-/// itself before that of all. What is no word of truth, such as a variable that was not replaced, may switch it on.
+/// Returns true if a command line switches the gate on, as Kubernetes reads it: the last word counts, and that of the
+/// gate itself before that of all. An invalid value, such as a variable that was not replaced, may switch it on.
 fn is_on(words: &[String]) -> bool {
     let parts = words
         .iter()

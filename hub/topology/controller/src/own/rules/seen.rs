@@ -201,7 +201,7 @@ pub fn is_of(object: &Value, uid: &str) -> bool {
     owners.any(|owner| text(owner, "/kind") == Some("Cluster") && text(owner, "/uid") == Some(uid))
 }
 
-/// Whatever stands there as a kind and a name.
+/// Every place with a kind and a name.
 fn references<'a>(value: &'a Value, found: &mut Vec<(&'a str, &'a str)>) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Owns: the requests that a plan comes to, in order, from what was written before and what is there.
+//! Owns: the requests of a plan, in order, from earlier writes and existing objects.
 //! Never: makes one.
 
 use std::collections::BTreeSet;
@@ -87,7 +87,7 @@ fn step(plan: &Plan, change: &Change, kept: Option<&Kept>, objects: &Objects<'_>
         before: change.before.clone(),
         reasons: reasons(change),
         content: Some(content.clone()),
-        // What the plan does not know of may be anybody's.
+        // An object unknown to the plan may be anybody's.
         uid: there.filter(|_| !makes).and_then(uid),
         object,
     })

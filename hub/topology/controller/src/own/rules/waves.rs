@@ -31,7 +31,7 @@ pub enum Turn {
         /// True if it begins a rollout.
         begins: bool,
     },
-    /// It waits, for this.
+    /// It waits, for this reason.
     Hold(String),
 }
 
@@ -56,7 +56,7 @@ pub fn turns(
     let mut classes: BTreeMap<&(String, String), Rolling> = BTreeMap::new();
     for (name, cluster) in seen {
         let rolling = classes.entry(&cluster.class).or_default();
-        // Of one that rests nothing more is replaced, and it is nobody's to wait for.
+        // A resting Cluster replaces nothing more, and nobody waits for it.
         if let (Some(since), None) = (about(name).rolling_since, cluster.rests) {
             rolling.count += 1;
             rolling.see(name, about(name), since, (waves, now));
@@ -73,8 +73,8 @@ pub fn turns(
             .settled
             .is_some_and(|generation| generation != cluster.generation);
         let is_news = |now: Said| says_otherwise(&about.said, &now);
-        // A word of its owner about its machines; what an autoscaler says of replicas is none, nor is a default that another
-        // writer removes. Nothing is known of what was said to an older build.
+        // A word of its owner about its machines; what an autoscaler says of replicas is none, nor is a default that
+        // another writer removes. The values of an older build are unknown.
         let is_own_edit = is_edited
             && !about.said.is_empty()
             && is_news(said(cluster.document))

@@ -13,7 +13,7 @@ pub const RENEW_WAIT: Duration = Duration::from_secs(3);
 /// Time after the start of its last successful renewal for which the holder may begin writes.
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(8);
 
-/// A Lease as it stands.
+/// The content of a Lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
     /// Its holder; empty: nobody.
@@ -35,7 +35,7 @@ pub enum Verdict {
     Wait(String),
 }
 
-/// One who wants the Lease, or has it.
+/// A candidate for the Lease, or its holder.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     log: String,
