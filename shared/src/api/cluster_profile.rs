@@ -139,7 +139,7 @@ pub struct AccessCluster {
 /// Free-form information under a name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedExtension {
-    /// The information's consumer.
+    /// Consumer that the information is for.
     pub name: String,
     /// The information: an object of any shape.
     #[schemars(schema_with = "any_object")]
