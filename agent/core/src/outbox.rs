@@ -37,7 +37,7 @@ impl Refusal {
     }
 }
 
-/// A fact as it stands, and who had written last when it came to be so.
+/// A current fact, and the last writer of its object then.
 #[derive(Debug)]
 struct Stated {
     fact: EncodedFact,

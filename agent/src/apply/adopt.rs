@@ -134,7 +134,7 @@ fn taken_over(entries: &[ManagedFieldsEntry], api_version: &str) -> Vec<ManagedF
             .filter_map(|entry| entry.fields_v1.as_ref())
             .for_each(|one| add_fields(&mut fields, &one.0));
         if subresource.is_none() {
-            // An object without any managedFields is ours all the same.
+            // An object without any managedFields is ours nevertheless.
             let label = json!({"f:metadata": {"f:labels": {format!("f:{LABEL_MANAGED_BY}"): {}}}});
             add_fields(&mut fields, &label);
         }

@@ -87,7 +87,7 @@ impl Judge {
         self.scheduler.take(now, version);
     }
 
-    /// Returns true if some Lease has stood still for too long, so that it is worth listing all of them.
+    /// Returns true if some Lease has not moved for too long, so that it is worth listing all of them.
     pub fn misses_renewals(&self, now: Duration) -> bool {
         let (fresh, expected) = self.leases.counts(now);
         fresh < expected

@@ -86,8 +86,8 @@ pub struct LeaveArgs {
 /// Objects that may stay in a cluster that leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Keep {
-    /// ServiceImports with their derived Services and EndpointSlices: clients go on to be served by what stands there,
-    /// which nobody keeps up to date any more
+    /// ServiceImports with their derived Services and EndpointSlices: clients keep their endpoints, which nobody
+    /// updates any more
     Imports,
     /// The conditions of ServiceExports
     Conditions,

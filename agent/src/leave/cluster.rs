@@ -34,7 +34,7 @@ pub(super) struct Item {
     pub(super) found: Found,
     uid: Option<String>,
     version: Option<String>,
-    /// Of a property: its value.
+    /// The value of a property.
     value: Option<String>,
 }
 

@@ -51,7 +51,7 @@ pub(super) enum Pair {
 }
 
 impl Pair {
-    /// A pair of which this is there; `used` if something was made with its key.
+    /// The state of a pair with these parts; `used` if something was made with its key.
     fn of(has_certificate: bool, has_key: bool, used: bool) -> Self {
         match (has_certificate, has_key) {
             (true, true) => Self::Whole,

@@ -1,5 +1,5 @@
 //! Filters reports before derivation: exports that nothing allows, and endpoints with addresses that nobody may be sent
-//! to. Facts are recorded all the same, so that a looser policy restores them by itself. It gives verdicts and their
+//! to. Facts are recorded nevertheless, so that a looser policy restores them by itself. It gives verdicts and their
 //! wording; the consequences are decided elsewhere.
 
 use std::{

@@ -106,16 +106,16 @@ impl fmt::Display for DerivedKey {
     }
 }
 
-/// The content of a derived object. Shared with whoever pushes it.
+/// The content of a derived object. Shared with the sessions that push it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DerivedContent {
-    /// Of [`DerivedKey::Import`].
+    /// Content of [`DerivedKey::Import`].
     Import(Arc<ServiceImport>),
-    /// Of [`DerivedKey::Slice`].
+    /// Content of [`DerivedKey::Slice`].
     Slice(Arc<ImportedSlice>),
-    /// Of [`DerivedKey::ExportStatus`].
+    /// Content of [`DerivedKey::ExportStatus`].
     ExportStatus(Arc<ExportStatus>),
-    /// Of [`DerivedKey::Profile`].
+    /// Content of [`DerivedKey::Profile`].
     Profile(Arc<Profile>),
 }
 

@@ -44,7 +44,7 @@ impl fmt::Debug for FactHash {
 pub struct KeyFingerprint(pub [u8; 32]);
 
 impl KeyFingerprint {
-    /// Of a SubjectPublicKeyInfo (DER).
+    /// The fingerprint of a SubjectPublicKeyInfo (DER).
     pub fn of(public_key_info: &[u8]) -> Self {
         Self(Sha256::digest(public_key_info).into())
     }

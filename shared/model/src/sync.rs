@@ -523,7 +523,7 @@ impl ItemHash {
 pub struct ItemDifference {
     /// Revision of the version that it leads to.
     pub revision: Revision,
-    /// Of which object.
+    /// The object.
     pub key: DesiredKey,
     /// The version that it leads from.
     pub base: ItemHash,

@@ -5,7 +5,7 @@
 //! | `error` | a person must act, now or soon: the log is sick, a certificate has expired, the process ends |
 //! | `warn` | something is wrong; it heals by itself or needs a look by daylight: a hub is unreachable, an object was refused |
 //! | `info` | a state changed: started, listed, connected, a member joined, drained. Quiet when nothing changes |
-//! | `debug` | expected ends and single steps: a connection closed, a watch restarted, a handshake by a stranger failed |
+//! | `debug` | expected ends and single steps: a connection closed, a watch restarted, a handshake of an unauthenticated peer failed |
 //! | `trace` | contents, for development |
 //!
 //! Whatever an unauthenticated peer can cause at will is `debug` and a metric, never a higher level. Values are fields,

@@ -58,7 +58,7 @@ struct Shown {
     config: Arc<ServerConfig>,
     /// Time at which the certificate ends, in seconds since 1970.
     ends: i64,
-    /// Of both files.
+    /// The digest of both files.
     digest: blake3::Hash,
 }
 

@@ -14,7 +14,7 @@ const MULTICLUSTER: &str = "multicluster";
 /// The directive.
 #[derive(Debug)]
 pub(super) struct Kubernetes<'a> {
-    /// The server block that it stands in, by its place in the Corefile.
+    /// Index of its server block in the Corefile.
     pub(super) block: usize,
     /// The word itself.
     pub(super) name: Word<'a>,

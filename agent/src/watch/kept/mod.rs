@@ -49,7 +49,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Of the object with this metadata.
+    /// The head of the object with this metadata.
     pub fn of(meta: &ObjectMeta) -> Self {
         let text = |field: &Option<String>| field.as_deref().unwrap_or_default().into();
         let version = meta.resource_version.as_deref();

@@ -47,7 +47,7 @@ pub(crate) fn events(response: &v1::ListEventsResponse, output: Output) -> Strin
     };
     let said_by = said_by(response.answered_by.as_ref());
     let place = match head_revision {
-        // Of an earlier epoch, whose end was not reached.
+        // A page of an earlier epoch, whose end was not reached.
         0 if *next_revision > 0 => format!("{count} from revision {from_revision} of epoch {epoch} on"),
         head => format!("{count} from revision {from_revision} on; the head of epoch {epoch} is {head}"),
     };

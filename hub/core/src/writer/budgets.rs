@@ -132,7 +132,7 @@ impl Budgets {
         Some(Lack::Total(total, total.most(&self.bounds)))
     }
 
-    /// An event was applied; `replaced` is what its fact stands for from now on.
+    /// An event was applied; `replaced` is the usage that its fact replaces.
     pub(super) fn recorded(&mut self, state: &State, event: &Event, replaced: Usage, now: u64) {
         match (&event.cluster, &event.fact.fact) {
             (_, Fact::PolicyApplied { .. }) => self.reopen(state, now),

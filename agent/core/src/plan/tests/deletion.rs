@@ -429,7 +429,7 @@ fn a_derived_service_without_its_import_keeps_its_sources_and_what_they_decided(
             .clusters
             .is_superset(&before.content.sources)
     );
-    // Of another type: nothing at all.
+    // For another type: nothing at all.
     let mut headless = Model::settled(&east_and_west());
     headless.view.import = Found::Absent;
     wanted.service_type = ServiceType::Headless;

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A clusterset of three, of which two say that they know a later epoch.
+/// A clusterset of three members, two of which claim a later epoch.
 fn stopped() -> Core {
     let mut core = core();
     for (number, cluster) in (1..).zip(["east", "west", "north"]) {

@@ -1,6 +1,6 @@
 //! Owns: a place in a YAML text, its line and column, and the classes of characters that YAML has.
 
-/// Stands behind the end. No text has it: control characters are refused first.
+/// The sign behind the end. No text has it: control characters are refused first.
 pub(super) const END: char = '\0';
 
 /// A place in a text.
