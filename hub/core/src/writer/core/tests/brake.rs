@@ -226,14 +226,14 @@ fn a_release_says_what_would_go_and_what_would_stay() {
     };
     let east = said(&core, "east");
     for words in [
-        "6 exports that east took back end",
+        "6 exports that east withdrew end",
         "shop/a, shop/b, shop/c, shop/d, shop/e and 1 more",
         "imports that end with it",
         "east stays a member",
     ] {
         assert!(east.contains(words), "{words} is not in: {east}");
     }
-    assert_eq!(said(&core, "west"), "nothing to do: nothing of west is held");
+    assert_eq!(said(&core, "west"), "nothing to do: no export of west is on hold");
 }
 
 /// A session hands a large message over in shares, and announces before the first what all of them withdraw.
