@@ -1,5 +1,5 @@
-//! The command `adopt`: shows what a restored backup left without an owner, and takes it when it is told to.
-//! What is taken is decided in `apply`; here is what people read of it.
+//! The command `adopt`: shows what a restored backup left without an owner, and takes it over when told to. `apply`
+//! decides what is taken over; here is the text for people.
 
 use std::fmt::Write;
 

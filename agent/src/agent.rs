@@ -45,12 +45,12 @@ const START_RETRY_FIRST: Duration = Duration::from_millis(200);
 const START_RETRY_LONGEST: Duration = Duration::from_secs(5);
 /// After this long a start that is not answered has failed.
 const START_PATIENCE: Duration = Duration::from_secs(60);
-/// How long a renewal of a replica's Lease holds, for whoever looks: four of them may be missed.
+/// Duration of a replica's Lease after a renewal, for observers: four renewals may be missed.
 const IDENTITY_LEASE_SECONDS: i32 = 40;
-/// After this long one that stands by is ready though a kind cannot be listed.
+/// Time after which a standby agent is ready although a kind cannot be listed.
 const STANDBY_READY_WAIT: Duration = Duration::from_secs(10);
 
-/// What an agent is told.
+/// Options of an agent.
 pub struct AgentOptions {
     /// The id and the clusterset in its certificate.
     pub membership: Membership,
@@ -64,21 +64,21 @@ pub struct AgentOptions {
     pub holder: String,
     /// Namespaces whose exports are denied.
     pub deny: NamespaceDenyList,
-    /// Whether everything is held, whatever namespaces exist.
+    /// True if everything is held, whatever namespaces exist.
     pub all_namespaces: bool,
-    /// What is taken of what the hub sends.
+    /// Rules for accepting imports from the hub.
     pub imports: ImportRules,
-    /// The share of imports that a hub may take away at once before it is held, and the time of that hold.
+    /// The share of imports that a hub may remove at once before they are put on hold, and the time of the hold.
     pub withdrawals: Brake,
-    /// How the Leases of source clusters are kept.
+    /// Settings of the source clusters' Leases.
     pub source_leases: Settings,
     /// The certificate that the agent renews, if it does.
     pub renewing: Option<Renewing>,
-    /// How long a node may not be ready before the cluster's nodes are not all healthy.
+    /// Time for which a node may be not ready before the nodes count as not all healthy.
     pub node_tolerance: Duration,
 }
 
-/// What an agent counts.
+/// An agent's metrics.
 #[derive(Clone, Default)]
 pub struct AgentMetrics {
     /// Requests to the cluster.
@@ -117,7 +117,7 @@ impl AgentMetrics {
 
 /// Runs an agent beside what the supervisor runs already, until it is drained. Only one agent leads in a cluster: this
 /// one stands by while another holds the Lease, with everything read and joined, no session and no permit to write; and
-/// it gives the Lease back when it ends in good order.
+/// it releases the Lease when it ends in good order.
 pub async fn run(
     mut options: AgentOptions,
     metrics: AgentMetrics,
@@ -180,8 +180,8 @@ pub async fn run(
     Ok(())
 }
 
-/// Whether it leads or stands by, an agent looks at the Leases of source clusters: with no hub, and with a leader that
-/// does nothing any more, somebody has to.
+/// Looks at the Leases of source clusters, whether this agent leads or stands by: with no hub and an inactive leader,
+/// somebody has to.
 fn look_after_sources(
     options: &AgentOptions,
     metrics: &AgentMetrics,
@@ -200,7 +200,7 @@ fn look_after_sources(
     supervisor.spawn("the Leases of source clusters", leases.run(drain));
 }
 
-/// People and tools see by these Leases which agents run in a cluster, whoever of them leads. Returns this agent's own.
+/// These Leases show people and tools which agents run in a cluster, leading or not. Returns this agent's own.
 fn say_who_runs(
     options: &AgentOptions,
     metrics: &AgentMetrics,
@@ -227,8 +227,8 @@ fn say_who_runs(
     own
 }
 
-/// Renews the agent's certificate, whether it leads or stands by: only a leader has a session, and the others take up what
-/// it was given. Returns the leader's end of what is asked for.
+/// Renews the agent's certificate, whether it leads or stands by: only a leader has a session, and the others load the
+/// certificate that it received. Returns the leader's end of what is asked for.
 fn renew(
     options: &mut AgentOptions,
     metrics: &AgentMetrics,
@@ -274,8 +274,8 @@ async fn elect(
     .await
 }
 
-/// Ready when the cluster is listed. One that stands by is as ready as it can be a while later at the latest: no
-/// rollout hangs on what it cannot list.
+/// Ready when the cluster is listed. A standby agent is as ready as it can be after a while at the latest: no rollout
+/// waits for kinds that it cannot list.
 async fn ready(watches: Watches, listed: ReadyHandle, stands_by: CancellationToken) {
     let waited = async {
         stands_by.cancelled().await;
@@ -289,7 +289,7 @@ async fn ready(watches: Watches, listed: ReadyHandle, stands_by: CancellationTok
     drop(listed);
 }
 
-/// What an agent has read and joined, whether it leads or not.
+/// The caches that an agent has filled, whether it leads or not.
 struct Warm {
     watches: Watches,
     properties: Watched<Whole<ClusterProperty>>,

@@ -35,22 +35,22 @@ use crate::{
         Every flag can be given as the environment variable named beside it."
 )]
 pub struct Cli {
-    /// How to log.
+    /// Flags of logging.
     #[command(flatten)]
     pub log: LogArgs,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// Subcommands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Run the agent
     #[command(long_about = "Run the agent.\n\n\
-        Without a reachable hub it keeps everything it has applied and goes on trying. SIGTERM or Ctrl-C drains, \
-        a second one ends the process at once. Exit code 0 after a drain, 1 after a failure, whose reason is the \
-        last line.\n\n\
+        Without a reachable hub it keeps everything it has applied and tries to connect again. SIGTERM or Ctrl-C \
+        drains; a second signal ends the process at once. Exit code 0 after a drain, 1 after a failure, whose reason \
+        is the last line.\n\n\
         Example:\n  \
         tributary-agent run --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
         --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key\n  \
@@ -60,13 +60,13 @@ pub enum Command {
     /// Take over the agent's objects after a restore from a backup
     #[command(
         long_about = "Take over the agent's objects after a restore from a backup.\n\n\
-        An object is the agent's by its label and by its managedFields. A backup tool that restores a cluster keeps \
-        the label and becomes the owner of the fields itself, so that the agent sees strangers' objects under the \
+        The agent recognises its objects by its label and by their managedFields. A backup tool that restores a \
+        cluster keeps the label and becomes the owner of the fields. The agent then sees unmanaged objects under the \
         names it needs, reports them (NameTaken) and does not touch them. This command finds the ServiceImports, \
-        derived Services and EndpointSlices that carry the agent's label and a name that an agent gives, and makes \
-        the agent the owner of their fields again. It changes nothing else of them, and the agent may be running: \
-        it brings them up to date, the clusterset IPs stay.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        derived Services and EndpointSlices with the agent's label and an agent's name, and makes the agent the \
+        owner of their fields again. It changes nothing else of them, and the clusterset IPs stay. The agent may be \
+        running; it brings them up to date.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  \
         tributary-agent adopt --kubeconfig ~/.kube/config\n  \
         tributary-agent adopt --kubeconfig ~/.kube/config --confirm"
@@ -74,34 +74,35 @@ pub enum Command {
     Adopt(AdoptArgs),
     /// Take this cluster out of its clusterset
     #[command(long_about = "Take this cluster out of its clusterset.\n\n\
-        The hub is told, with the cluster's own certificate: the membership ends at once, and the other clusters let go of \
-        what came from here. Then everything that agents wrote in this cluster goes: ServiceImports with their derived \
-        Services and EndpointSlices, the conditions of ServiceExports, the ClusterProperty clusterset.k8s.io, Leases. The \
-        cluster's id stays as the cluster's own. At the end everything with the agent's label that is left is listed.\n\n\
-        No agent may run here meanwhile. Where the hub is gone, --without-hub cleans the cluster all the same. To have the \
-        endpoints go first and the exports later, an operator says `member drain` at the hub before. A command that was \
-        interrupted is run again.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        The command tells the hub, with the cluster's own certificate: the membership ends at once, and the other \
+        clusters remove what came from here. Then it removes everything that agents wrote in this cluster: \
+        ServiceImports with their derived Services and EndpointSlices, the conditions of ServiceExports, the \
+        ClusterProperty clusterset.k8s.io, Leases. The cluster's id stays. At the end it lists everything with the \
+        agent's label that is left.\n\n\
+        No agent may run here meanwhile. If the hub is gone, --without-hub cleans the cluster alone. To remove the \
+        endpoints first and the exports later, an operator runs `tributary member drain` before. Run an interrupted \
+        command again.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  \
         tributary-agent leave --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
         --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key\n  \
         tributary-agent leave --without-hub --keep imports --kubeconfig ~/.kube/config --confirm")]
     Leave(Box<LeaveArgs>),
-    /// Put the clusterset's zone into the Corefile of CoreDNS, or take it out
+    /// Add the clusterset's zone to CoreDNS' Corefile, or remove it
     #[command(
         subcommand,
         subcommand_required = true,
         arg_required_else_help = true,
-        long_about = "Put the clusterset's zone into the Corefile of CoreDNS, or take it out.\n\n\
-        CoreDNS answers clusterset.local when its `kubernetes` directive lists the zone and says that it is one of a \
-        clusterset. This command makes these two changes in the ConfigMap that CoreDNS reads, and undoes them. \
-        Everything else in the Corefile stays byte for byte, and a Corefile that is not understood is left alone, with \
-        the reason and what to do.\n\n\
+        long_about = "Add the clusterset's zone to CoreDNS' Corefile, or remove it.\n\n\
+        CoreDNS answers clusterset.local when its `kubernetes` directive lists the zone and has the option \
+        `multicluster`. This command makes these two changes in the ConfigMap that CoreDNS reads, or undoes them. \
+        Everything else in the Corefile stays byte for byte. If the command cannot read a Corefile it changes \
+        nothing, and says why and what to do.\n\n\
         Without --apply it shows the lines that would change, and the command that changes them. If somebody else \
         changes the ConfigMap meanwhile, nothing is written. It needs the right to get and patch that ConfigMap: a \
         person's, not the agent's.\n\n\
-        Where something else keeps the ConfigMap (a chart, a distribution, GitOps), change the Corefile there: --file \
-        reads a file, or standard input.\n\n\
+        If something else maintains the ConfigMap (a chart, a distribution, GitOps), change the Corefile there: \
+        --file works on a file, or standard input.\n\n\
         Example:\n  \
         tributary-agent corefile add\n  \
         tributary-agent corefile add --apply\n  \
@@ -109,24 +110,26 @@ pub enum Command {
         tributary-agent corefile remove --apply"
     )]
     Corefile(CorefileCommand),
-    /// Look for what is wrong, and say what to do about it
-    #[command(long_about = "Look for what is wrong, and say what to do about it.\n\n\
-        It looks at the certificate and its files, the hub (name, port, TLS, certificate, answer, clock), the cluster \
-        (definitions, rights, id, Lease, CoreDNS) and the network between clusters (one endpoint of each source, addresses \
-        that two clusters have). It changes nothing, and each step has a time of seconds.\n\n\
-        In the agent's pod it looks with the agent's rights and from the agent's network; elsewhere, with a kubeconfig, names \
-        and endpoints of the clusterset are not asked for.\n\n\
-        Exit code 0 if nothing is wrong, 1 if something is, 2 if nothing that was seen is wrong and something could not be \
-        looked at.\n\n\
+    /// Find faults between this cluster and the clusterset, each with its fix
+    #[command(
+        long_about = "Find faults between this cluster and the clusterset, each with its fix.\n\n\
+        It checks the certificate and its files, the hub (name, port, TLS, certificate, answer, clock), the cluster \
+        (definitions, rights, id, Lease, CoreDNS) and the network between clusters (one endpoint of each source, \
+        overlapping address ranges). It changes nothing, and each step ends within seconds.\n\n\
+        In the agent's pod it uses the agent's rights and network; elsewhere, with a kubeconfig, it does not check \
+        names and endpoints of the clusterset.\n\n\
+        Exit code 0 if nothing is wrong, 1 if there is a fault, 2 if there is none but something could not be \
+        checked.\n\n\
         Example:\n  \
         tributary-agent doctor --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
-        --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key")]
+        --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key"
+    )]
     Doctor(Box<DoctorArgs>),
     /// Collect what a maintainer needs to help, without keys
     #[command(long_about = "Collect what a maintainer needs to help, without keys.\n\n\
-        A directory is made with what doctor says, the agent's objects, Leases and logs as far as they may be read, and what \
-        the hub says of this member: within a minute, and 48 MiB. Private keys and tokens are taken out, and no Secret is \
-        read; names and addresses stay in it.\n\n\
+        The directory has the doctor's output, the agent's objects, Leases and logs as far as your rights allow, and \
+        the hub's view of this member: within a minute, and 48 MiB. Private keys and tokens are removed, and no \
+        Secret is read; names and addresses stay in it.\n\n\
         Example:\n  \
         tributary-agent gather --out gathered --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
         --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key")]
@@ -139,10 +142,10 @@ pub struct AdoptArgs {
     /// Kubeconfig of the member cluster. In a pod the service account is used instead
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Only say what would be taken; that is also what happens without --confirm
+    /// Only show what would be taken over, as without --confirm
     #[arg(long, env = "TRIBUTARY_DRY_RUN", conflicts_with = "confirm")]
     pub dry_run: bool,
-    /// Take them
+    /// Take the objects over. Without this flag the command only shows them
     #[arg(long)]
     pub confirm: bool,
 }
@@ -160,7 +163,7 @@ pub struct RunArgs {
         required_unless_present_any = ["join", "join_file"]
     )]
     pub hubs: Vec<HubAddress>,
-    /// How the cluster joins, if it is no member yet.
+    /// Flags of joining, for a cluster that is not a member yet.
     #[command(flatten)]
     pub join: JoinArgs,
     /// Certificate, key and trust roots.
@@ -169,12 +172,11 @@ pub struct RunArgs {
     /// Kubeconfig of the member cluster. In a pod the service account is used instead
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// UID of the pod that the agent runs in, from the downward API: the name under which it holds the cluster's
-    /// Lease, so that a restarted container goes on at once. Outside pods it is the host's name and the process id
+    /// UID of the agent's pod, from the downward API: the holder's name in the cluster's Lease, so that a restarted
+    /// container continues at once. Outside pods the name is the host's name and the process id
     #[arg(long, env = "TRIBUTARY_POD_UID", value_name = "UID")]
     pub pod_uid: Option<String>,
-    /// Id that this cluster is expected to have. The certificate decides; when they differ the agent refuses to
-    /// start
+    /// Expected id of this cluster. The certificate decides; if the two differ, the agent does not start
     #[arg(long, env = "TRIBUTARY_CLUSTER_ID", value_name = "ID", value_parser = cluster_id)]
     pub cluster_id: Option<ClusterId>,
     /// Address of the admin port (/livez, /readyz, /metrics): plain HTTP, no cluster state
@@ -185,8 +187,7 @@ pub struct RunArgs {
         default_value = "127.0.0.1:9091"
     )]
     pub admin: SocketAddr,
-    /// Which namespaces to hold imports for. `all` also serves namespaces that appear while the hub is away, for
-    /// more memory
+    /// Namespaces to hold imports for. `all` also serves namespaces that appear while the hub is away, for more memory
     #[arg(
         long,
         env = "TRIBUTARY_INTEREST",
@@ -205,9 +206,9 @@ pub struct RunArgs {
         value_parser = namespace
     )]
     pub deny_namespaces: Vec<String>,
-    /// Namespaces into which this cluster imports, by name or pattern (`*` stands for any characters), besides those
-    /// that Kubernetes keeps for itself, into which it never does; several with commas. All unless given. What
-    /// stands in others is removed
+    /// Namespaces into which this cluster imports, by name or pattern (`*` stands for any characters); several with
+    /// commas; all unless given. Imports in other namespaces are removed. Kubernetes' own namespaces never receive
+    /// imports
     #[arg(
         long,
         env = "TRIBUTARY_IMPORT_NAMESPACES",
@@ -225,7 +226,8 @@ pub struct RunArgs {
         value_delimiter = ','
     )]
     pub import_metadata: Vec<Pattern>,
-    /// Most imports that this cluster takes, whatever the hub sends. Nothing that stands is removed because of it
+    /// Largest number of imports in this cluster, whatever the hub sends. Existing imports are not removed because of
+    /// it
     #[arg(long, env = "TRIBUTARY_IMPORTS_MAX", value_name = "COUNT", default_value_t = IMPORTS_MAX)]
     pub imports_max: usize,
     /// Labels of every Service, EndpointSlice and ServiceImport that the agent makes, as KEY=VALUE; several with commas. For
@@ -238,8 +240,8 @@ pub struct RunArgs {
         value_parser = object_label
     )]
     pub object_labels: Vec<(Box<str>, Box<str>)>,
-    /// What becomes of the Leases of source clusters while no hub confirms them: `retain` goes on renewing them, so that
-    /// everything stays; with `expire` what came from other clusters goes when they expire, as the clusterset's policy on
+    /// Fate of the Leases of source clusters while no hub confirms them: with `retain` the agent goes on renewing them
+    /// and everything stays; with `expire` they run out, and imports are then withdrawn as the clusterset's policy on
     /// lost members says
     #[arg(
         long,
@@ -249,7 +251,7 @@ pub struct RunArgs {
         default_value_t = OnHubLoss::Retain
     )]
     pub on_hub_loss: OnHubLoss,
-    /// How long the Lease of a source cluster holds without being renewed, in seconds: 5 to 86400
+    /// Duration of a source cluster's Lease without renewal, in seconds: 5 to 86400
     #[arg(
         long,
         env = "TRIBUTARY_SOURCE_LEASE_DURATION",
@@ -257,7 +259,7 @@ pub struct RunArgs {
         default_value_t = DURATION_DEFAULT.as_secs()
     )]
     pub source_lease_duration: u64,
-    /// How often the Leases of source clusters are renewed, in seconds: at most half of their duration
+    /// Interval at which the agent renews the Leases of source clusters, in seconds: at most half of their duration
     #[arg(
         long,
         env = "TRIBUTARY_SOURCE_LEASE_RENEW",
@@ -265,8 +267,9 @@ pub struct RunArgs {
         default_value_t = RENEW_DEFAULT.as_secs()
     )]
     pub source_lease_renew: u64,
-    /// Time for which imports stay that the hub takes away with most others of this cluster at once (half of them, and five at
-    /// least, within 30 seconds), unless an operator confirms it before, in seconds: 0 to 86400; 0 holds nothing
+    /// Time in seconds for which imports stay when the hub removes most of this cluster's imports at once (at least
+    /// half, and at least five, within 30 seconds), unless an operator confirms the removal earlier: 0 to 86400; 0: no
+    /// hold
     #[arg(
         long,
         env = "TRIBUTARY_WITHDRAWAL_HOLD",
@@ -275,7 +278,7 @@ pub struct RunArgs {
         value_parser = clap::value_parser!(u64).range(..=86_400)
     )]
     pub withdrawal_hold: u64,
-    /// How long a node may not be ready before AllNodesHealthy of this cluster is False, in seconds: 0 to 86400
+    /// Time for which a node may be not ready before AllNodesHealthy of this cluster is False, in seconds: 0 to 86400
     #[arg(
         long,
         env = "TRIBUTARY_NODE_TOLERANCE",
@@ -287,7 +290,7 @@ pub struct RunArgs {
 }
 
 impl RunArgs {
-    /// What is said of the Leases of source clusters; without sense it is refused before anything starts.
+    /// Settings of the Leases of source clusters; inconsistent ones are refused before anything starts.
     pub fn source_leases(&self) -> anyhow::Result<Settings> {
         let settings = Settings {
             duration: Duration::from_secs(self.source_lease_duration),
@@ -305,7 +308,7 @@ impl RunArgs {
 }
 
 impl RunArgs {
-    /// Returns the line beyond which imports that the hub takes away are held, and the time of the hold.
+    /// Returns the number of imports above which the hub's removals are put on hold, and the time of the hold.
     pub fn withdrawals(&self) -> Brake {
         Brake {
             enabled: self.withdrawal_hold > 0,
@@ -315,7 +318,7 @@ impl RunArgs {
     }
 }
 
-/// What becomes of the Leases of source clusters while no hub confirms them.
+/// Fate of the Leases of source clusters while no hub confirms them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum OnHubLoss {
     /// They are renewed.
@@ -324,10 +327,10 @@ pub enum OnHubLoss {
     Expire,
 }
 
-/// Which namespaces' imports an agent holds.
+/// The namespaces for which an agent holds imports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Interest {
-    /// Those that exist in the cluster.
+    /// The namespaces that exist in the cluster.
     Namespaces,
     /// All of the clusterset.
     All,
@@ -451,7 +454,7 @@ mod tests {
         }
     }
 
-    /// What a message advises can be typed.
+    /// Every command in a message can be typed as written.
     #[test]
     fn every_advised_command_and_every_example_is_understood() {
         use shared::testing::advice::{advised, examples, words};

@@ -1,5 +1,5 @@
-//! What the cache keeps of the objects of a multi-cluster service, in bytes of the process: a test of its own
-//! program, so that nobody else's memory counts. It times nothing.
+//! Measures the bytes of process memory that the cache takes for the objects of a multi-cluster service: a program of
+//! its own, so that nobody else's memory counts. It times nothing.
 
 use agent::watch::{Kept, Watched, Watches, show};
 use kube::runtime::watcher::Event;

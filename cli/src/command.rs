@@ -2,9 +2,9 @@
 //! It holds what was typed; the modules that are called with it give it a meaning.
 
 use clap::{Parser, Subcommand};
+use completion::{CompletionArgs, ManArgs};
 
 use crate::{
-    completion::{CompletionArgs, ManArgs},
     context::command::ContextCommand,
     doctor::DoctorArgs,
     operate::{EventsArgs, GatherArgs, MemberArgs, OperatorArgs, PolicyArgs, ReaderArgs, TokenArgs},
@@ -71,8 +71,8 @@ pub enum Command {
     /// See the members and decide about them
     #[command(
         long_about = "See the members and decide about them, with an operator's certificate; a reader's lists them.\n\n\
-        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
-        it is printed. Each decision is an event of the log, with the operator's name.\n\n\
+        Every decision is a dry run first: without --confirm the command prints what would happen, and the command \
+        that confirms it. Each decision is an event of the log, with the operator's name.\n\n\
         Example:\n  \
         tributary member list --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
         --tls-cert certs/alice.crt --tls-key certs/alice.key"
@@ -81,8 +81,8 @@ pub enum Command {
     /// Decide about operators' certificates
     #[command(
         long_about = "Decide about operators' certificates, with an operator's certificate.\n\n\
-        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
-        it is printed.\n\n\
+        Every decision is a dry run first: without --confirm the command prints what would happen, and the command \
+        that confirms it.\n\n\
         Example:\n  \
         tributary operator revoke bob 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    \
         --hub https://HUB:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
@@ -91,18 +91,18 @@ pub enum Command {
     /// Decide about readers' certificates
     #[command(
         long_about = "Decide about readers' certificates, with an operator's certificate.\n\n\
-        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
-        it is printed.\n\n\
+        Every decision is a dry run first: without --confirm the command prints what would happen, and the command \
+        that confirms it.\n\n\
         Example:\n  \
         tributary reader revoke dashboard 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    \
         --hub https://HUB:8443 --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Reader(ReaderArgs),
-    /// Make, see and take back tokens with which clusters join
+    /// Make, list and revoke the tokens with which clusters join
     #[command(
-        long_about = "Make, see and take back tokens with which clusters join, with an operator's certificate.\n\n\
-        A cluster that joins with a token makes its key itself and is given a certificate for it: nobody carries keys \
-        around. The hub has to be started with --join-listen.\n\n\
+        long_about = "Make, list and revoke the tokens with which clusters join, with an operator's certificate.\n\n\
+        A cluster that joins with a token makes its own key and receives a certificate for it: nobody carries keys \
+        around. The hub must run with --join-listen.\n\n\
         Example:\n  \
         tributary token create --cluster-id east --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
         --tls-cert certs/alice.crt --tls-key certs/alice.key"
@@ -110,41 +110,43 @@ pub enum Command {
     Token(TokenArgs),
     /// See the policy of the clusterset and decide about it
     #[command(
-        long_about = "See the policy of the clusterset and decide about it: what each member may export, in which ranges \
-        its endpoints' addresses must lie, and which export of a service stands first. One YAML document says all of it; \
-        docs/guides/policy.md has a whole example.\n\n\
-        Every decision is tried first: without --confirm the hub says what would happen, and the command to confirm \
-        it is printed.\n\n\
+        long_about = "See the policy of the clusterset and decide about it: what each member may export, the ranges \
+            of its endpoints' addresses, and which export of a service comes first. It is one YAML document; \
+            docs/guides/policy.md has an example.\n\n\
+        Every decision is a dry run first: without --confirm the command prints what would happen, and the command \
+        that confirms it.\n\n\
         Example:\n  \
         tributary policy test policy.yaml --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
         --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Policy(PolicyArgs),
-    /// Show what was recorded
-    #[command(long_about = "Show what was recorded, a page at a time, oldest first.\n\n\
+    /// Show the events of the log
+    #[command(
+        long_about = "Show the events of the log, a page at a time, oldest first.\n\n\
         Times are those at which the hub recorded the events, by its own clock.\n\n\
         Example:\n  \
         tributary events --since 10m --namespace shop --hub https://HUB:8443 \\\n    \
-        --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key")]
+        --tls-ca certs/ca.crt --tls-cert certs/alice.crt --tls-key certs/alice.key"
+    )]
     Events(Box<EventsArgs>),
     /// Collect what a maintainer needs to help, without keys
     #[command(
         long_about = "Collect what a maintainer needs to help, without keys, with an operator's or a reader's \
         certificate.\n\n\
-        A directory is made with what the hub says of its members and their services, the policy, and what was recorded of \
-        late: within a minute, and 48 MiB. Private keys and tokens are taken out; names and addresses stay in it. What doctor \
-        says at the hub's place, and the hub's log, are to be put beside it.\n\n\
+        The directory has the hub's view of its members and their services, the policy, and recent events: within a \
+        minute, and 48 MiB. Private keys and tokens are removed; names and addresses stay in it. Add the output of \
+        `tributary-hub doctor` on the hub's host, and the hub's log lines.\n\n\
         Example:\n  \
         tributary gather --out gathered --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
         --tls-cert certs/alice.crt --tls-key certs/alice.key"
     )]
     Gather(Box<GatherArgs>),
-    /// Look for what is wrong between here and the hub, and say what to do about it
+    /// Find faults between this machine and the hub, each with its fix
     #[command(
-        long_about = "Look for what is wrong between here and the hub, and say what to do about it: the certificate, and each \
-        address of the hub: name, port, TLS, one call, clock.\n\n\
-        Exit code 0 if nothing is wrong, 1 if something is, 2 if nothing that was seen is wrong and something could not be \
-        looked at.\n\n\
+        long_about = "Find faults between this machine and the hub, each with its fix: the certificate, and each \
+            address of the hub: name, port, TLS, one call, clock.\n\n\
+        Exit code 0 if nothing is wrong, 1 if there is a fault, 2 if there is none but something could not be \
+        checked.\n\n\
         Example:\n  tributary doctor"
     )]
     Doctor(DoctorArgs),

@@ -6,12 +6,11 @@
 //! * [`operate`]: the commands that decide, and those that read the log.
 //! * [`doctor`]: finds what is wrong between here and the hub.
 //! * [`setup`]: makes a clusterset, adds clusters to it, and removes both.
-//! * [`output`]: tables, JSON and YAML; [`completion`]: completions of shells and manual pages.
+//! * [`output`]: tables, JSON and YAML.
 //!
 //! The client asks the hub and prints the answer. The hub takes every decision.
 
 pub mod command;
-pub mod completion;
 pub mod context;
 pub mod doctor;
 pub mod operate;

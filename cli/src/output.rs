@@ -1,5 +1,5 @@
-//! What is printed: tables that fit the terminal, and JSON and YAML for programs.
-//! A message of the hub is printed with the names of the protocol, as grpcurl prints it.
+//! Output: tables that fit the terminal, and JSON and YAML for programs. A message of the hub is printed with the names
+//! of the protocol, as grpcurl prints it.
 
 use anyhow::Context as _;
 use prost::Message;
@@ -91,7 +91,7 @@ fn fitted(rows: &[Vec<String>], width: Option<usize>) -> String {
     format!("{}-o wide also shows {}\n", lines(&rows), hidden.join(", "))
 }
 
-/// How many columns fit, counted from the left.
+/// Number of columns that fit, counted from the left.
 fn fitting(rows: &[Vec<String>], width: usize) -> usize {
     let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let cells = |column: usize| rows.iter().filter_map(move |row| row.get(column));

@@ -7,7 +7,7 @@ use client::Usage;
 
 use crate::{
     command::{Cli, Command},
-    completion, context, doctor, operate, setup, show,
+    context, doctor, operate, setup, show,
 };
 
 /// The exit code of arguments that are wrong or incomplete; clap has the same.
@@ -38,7 +38,7 @@ pub fn text(command: Command) -> anyhow::Result<String> {
         Command::Policy(args) => operate::run_policy(args),
         Command::Events(args) => operate::run_events(*args),
         Command::Gather(args) => operate::run_gather(*args),
-        Command::Completion(args) => completion::completion(&args, &mut Cli::command()),
+        Command::Completion(args) => completion::completion(&args, Cli::command()),
         Command::Man(args) => completion::man(&args, Cli::command()),
         // It prints each check as it is made, and has exit codes of its own.
         Command::Doctor(args) => client::run(doctor::report(&args)),

@@ -221,7 +221,7 @@ pub fn run(trials: Vec<Trial>) -> ExitCode {
     conclusion.exit_code()
 }
 
-/// What a request means that an account of the charts was denied.
+/// The meaning of a denied request of a chart's account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Denials {
     FailIt,
@@ -231,7 +231,7 @@ enum Denials {
 /// Requests of the charts' accounts that were looked at, and those that were denied, where none should be.
 static ASKED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
-/// What became of them, once there are any.
+/// The sum of requests, once there are any.
 fn asked_in_all() -> String {
     let [asked, denied] = [0, 1].map(|index| ASKED[index].load(Ordering::Relaxed));
     match asked {
@@ -240,7 +240,7 @@ fn asked_in_all() -> String {
     }
 }
 
-/// How a scenario on real clusters ended.
+/// The end of a scenario on real clusters.
 struct Ran {
     result: anyhow::Result<()>,
     requests: Option<Counts>,

@@ -1,6 +1,6 @@
-//! How fast the log is: events made durable by batch size, verified opening, verified replay, bytes on disk.
-//! A plain program instead of a bench framework: every figure is one long run against a real disk, where the
-//! sync dominates; repeating microseconds would measure the wrong thing. `cargo bench -p tributary-hub --bench log`;
+//! Measures the speed of the log: events made durable by batch size, verified opening, verified replay, bytes on disk.
+//! A plain program instead of a bench framework: every figure is one long run against a real disk, where the sync
+//! dominates; repeating microseconds would measure the wrong thing. `cargo bench -p tributary-hub --bench log`;
 //! TRIBUTARY_BENCH_EVENTS sets the events per batch size (default 500,000).
 
 use std::{env, sync::mpsc, time::Instant};
@@ -72,7 +72,7 @@ fn run(batch: usize, events: usize) {
     phase.done("append", batch, events);
     let bytes = log.stats().bytes_on_disk as usize / events;
     drop(log);
-    // Opening verifies everything, for there is no snapshot.
+    // Opening verifies everything, because there is no snapshot.
     let phase = Phase::start();
     let log = open(&dir);
     phase.done("open", batch, events);

@@ -44,15 +44,15 @@ pub use webhook::WebhookArgs;
         Every flag can be given as the environment variable named beside it."
 )]
 pub struct Cli {
-    /// How to log.
+    /// Flags of logging.
     #[command(flatten)]
     pub log: LogArgs,
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the program can do.
+/// Subcommands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve the clusterset that the hub's certificate names, or several
@@ -60,7 +60,7 @@ pub enum Command {
         long_about = "Serve the clusterset that the hub's certificate names, or with --clustersets those of a file.\n\n\
         One port speaks gRPC over mutual TLS to members, operators and tools such as grpcurl; a second one \
         answers /livez, /readyz and /metrics over plain HTTP.\n\n\
-        SIGTERM or Ctrl-C drains, a second one ends the process at once. Exit code 0 after a drain, 1 after a \
+        SIGTERM or Ctrl-C drains; a second signal ends the process at once. Exit code 0 after a drain, 1 after a \
         failure, whose reason is the last line.\n\n\
         Example:\n  \
         tributary-hub serve --data data --listen 0.0.0.0:8443 --admin 127.0.0.1:9090 \\\n    \
@@ -70,35 +70,34 @@ pub enum Command {
     Serve(Box<ServeArgs>),
     /// Make a certificate authority and certificates
     #[command(long_about = "Make a certificate authority and certificates.\n\n\
-        Nothing runs without mutual TLS: each certificate names, in its URI, a clusterset and what its holder is \
-        in it. `ca` first, then `hub` once, `member` per cluster, `operator` per person or tool that decides, `reader` per one that only reads. Any issuer that \
-        writes the same URI into certificates (SPIFFE does) can be used instead.")]
+        Every connection uses mutual TLS: each certificate names, in its URI, a clusterset and its holder's role. \
+        Run `ca` first, then `hub` once, `member` for each cluster, `operator` for each person or tool that decides, \
+        `reader` for each one that only reads. Any issuer that writes the same URI into certificates (SPIFFE does) \
+        can be used instead.")]
     Certs(CertsArgs),
-    /// Look after an event log on disk
+    /// Verify, copy, restore and compact the event log
     Log(EventLogArgs),
-    /// Look for what is wrong at the hub's place, and say what to do about it
-    #[command(
-        long_about = "Look for what is wrong at the hub's place, and say what to do about it.\n\n\
-        It takes the flags of serve, and looks at what they name: certificates, data directory, disk, event log, ports, the \
-        authority with which clusters join, the inventory in the hub's own cluster (definition, namespace, rights). It \
-        changes nothing. While a hub runs its log is left alone; that of a stopped one is opened for a moment, as log stats \
-        does.\n\n\
-        What a member sees of the hub says the doctor of its agent.\n\n\
-        Exit code 0 if nothing is wrong, 1 if something is, 2 if nothing that was seen is wrong and something could not be \
-        looked at.\n\n\
+    /// Find faults on the hub's host, each with its fix
+    #[command(long_about = "Find faults on the hub's host, each with its fix.\n\n\
+        It takes the flags of serve and checks what they name: certificates, data directory, disk, event log, ports, \
+        the authority for joining clusters, the inventory in the hub's own cluster (definition, namespace, rights). \
+        It changes nothing. It does not open the log of a running hub; it opens the log of a stopped one for a \
+        moment, as log stats does.\n\n\
+        The doctor of an agent checks the way from its member to the hub.\n\n\
+        Exit code 0 if nothing is wrong, 1 if there is a fault, 2 if there is none but something could not be \
+        checked.\n\n\
         Example:\n  \
         tributary-hub doctor --data data --listen 0.0.0.0:8443 --admin 127.0.0.1:9090 \\\n    \
-        --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key"
-    )]
+        --tls-ca certs/ca.crt --tls-cert certs/hub.crt --tls-key certs/hub.key")]
     Doctor(Box<DoctorArgs>),
-    /// Hand the topologies of Clusters over to a hub that keeps them, or back to Cluster API
+    /// Hand the topologies of Clusters over to a hub, or back to Cluster API
     #[command(
         long_about = "Hand the topologies of Clusters over from Cluster API's own controller to a hub with `--topology own`, or \
-        back. Names stay, nothing is replaced: a Cluster that is not as it would be planned is not handed over, nor is any \
-        while Cluster API's own controller is at work. Each Cluster is paused meanwhile, and what its objects say of the \
-        managers of their fields is changed, object by object.\n\n\
-        Without --confirm it is said what would be done. Exit code 0, or 2 if something is left to do, 1 if something is \
-        wrong.\n\n\
+        back. Names stay and nothing is replaced: a Cluster that differs from its plan is not handed over, and no \
+        Cluster is while Cluster API's own controller works. Each Cluster is paused meanwhile, and the field \
+        managers of its objects are changed, object by object.\n\n\
+        Without --confirm it only shows what would happen. Exit code 0, or 2 if something is left to do, 1 if \
+        something is wrong.\n\n\
         Example:\n  tributary-hub hand-over --to tributary --kubeconfig management.kubeconfig default/shop"
     )]
     HandOver(HandOverArgs),
@@ -107,11 +106,11 @@ pub enum Command {
 /// The flags of `serve`.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// What belongs to the one clusterset that is served; nothing if a file names several.
+    /// Flags of the one clusterset that is served; nothing if a file names several.
     #[command(flatten)]
     pub set: UnlessClustersets<SetArgs>,
-    /// File (YAML) with several clustersets to serve in one process, each with its data directory, port and certificates.
-    /// It takes the place of the flags that belong to one
+    /// File (YAML) with several clustersets to serve in one process, each with its data directory, port and
+    /// certificates. It replaces the flags of a single clusterset
     #[arg(long, env = "TRIBUTARY_CLUSTERSETS", value_name = "FILE")]
     pub clustersets: Option<PathBuf>,
     /// Address of the admin port: plain HTTP, no cluster state
@@ -122,10 +121,10 @@ pub struct ServeArgs {
         default_value = "127.0.0.1:9090"
     )]
     pub admin: SocketAddr,
-    /// How much history the event log keeps.
+    /// Bounds of the event log's history.
     #[command(flatten)]
     pub retention: RetentionArgs,
-    /// How full its disk may get.
+    /// Bounds of the log's disk.
     #[command(flatten)]
     pub disk: DiskArgs,
     /// The bounds on what all members may have recorded.
@@ -135,7 +134,7 @@ pub struct ServeArgs {
     /// used; without either, profiles are shown over gRPC only
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Where the hub's own API server asks about classes and clusters.
+    /// The address at which the hub's own API server asks about classes and clusters.
     #[command(flatten)]
     pub webhook: WebhookArgs,
 }
@@ -143,10 +142,10 @@ pub struct ServeArgs {
 /// The flags of `doctor`: those of `serve`, and how to print.
 #[derive(Debug, Clone, Args)]
 pub struct DoctorArgs {
-    /// Where the hub is, and what it has.
+    /// The hub's address and parts.
     #[command(flatten)]
     pub serve: ServeArgs,
-    /// How to print
+    /// Output format
     #[arg(long, env = "TRIBUTARY_OUTPUT", value_name = "FORM", default_value = "text")]
     pub output: Output,
 }
@@ -191,7 +190,7 @@ mod tests {
         assert!(flags > 20, "{flags}");
     }
 
-    /// What a message advises can be typed.
+    /// Every command in a message can be typed as written.
     #[test]
     fn every_advised_command_and_every_example_is_understood() {
         use shared::testing::advice::{advised, examples, words};

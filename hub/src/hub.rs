@@ -30,7 +30,7 @@ use crate::{
     writer::{Completed, Options, Present, Writer, WriterError, WriterHandle},
 };
 
-/// What a hub counts.
+/// A hub's metrics.
 pub struct HubMetrics {
     /// The writer's.
     pub writer: WriterMetrics,
@@ -63,25 +63,25 @@ pub struct Hub {
     pub clusterset: Clusterset,
     /// The way to the writer.
     pub writer: WriterHandle,
-    /// What members are sent.
+    /// The objects to send to members.
     pub view: SharedView,
-    /// What questions are answered from.
+    /// The state that queries read.
     pub present: Present,
     /// Revisions of it that are still asked for.
     pub pinned: Pinned,
     /// The log's history.
     pub reader: LogReader,
-    /// The same for the positions of members that connect again, beside whoever reads history.
+    /// The same for the positions of members that connect again, beside readers of history.
     pub cursors: LogReader,
     /// Its clock.
     pub clock: Clock,
     /// The sessions that run.
     pub sessions: TaskTracker,
-    /// What members say of themselves.
+    /// Reports of members about themselves.
     pub reports: Reports,
-    /// What is refused before any service sees it.
+    /// Refusals before any service.
     pub doors: DoorMetrics,
-    /// How clusters join, if it lets them.
+    /// The way for clusters to join, if the hub lets them.
     pub joinable: Option<Joinable>,
     /// Signs for members that renew, if it does.
     pub renewals: Option<RenewalIssuer>,

@@ -1,4 +1,4 @@
-//! Owns: what becomes of a hub whose log somebody else writes: it leads no more, and its process stays.
+//! Owns: a hub whose log another process writes: it no longer leads, and its process stays.
 //! Never: decides who leads; the log does, by fencing an append.
 
 use std::future::Future;
@@ -9,10 +9,10 @@ use tracing::error;
 
 use crate::writer::WriterError;
 
-/// What ends with leading, and what ends with the process.
+/// Separates tasks that end with leading from those that end with the process.
 #[derive(Clone)]
 pub struct Leading {
-    /// Cancelled when this hub leads no more: what speaks for the clusterset ends.
+    /// Cancelled when this hub no longer leads: everything that acts for the clusterset ends.
     pub leading: CancellationToken,
     /// Cancelled when the process is to end.
     pub drain: CancellationToken,
@@ -21,7 +21,7 @@ pub struct Leading {
 }
 
 impl Leading {
-    /// Of a hub that leads until it is fenced, or drained.
+    /// The state of a hub that leads until it is fenced, or drained.
     pub fn until(drain: &CancellationToken, readiness: &Readiness) -> Self {
         Self {
             leading: drain.child_token(),
@@ -30,9 +30,9 @@ impl Leading {
         }
     }
 
-    /// Runs the writer. If another holder writes the log, nothing of the batch was seen by anybody: sessions and
-    /// calls end, the hub is ready no more, and the process waits to be told to stop, so that its admin port can say
-    /// why. Any other end is the process's.
+    /// Runs the writer. If another holder writes the log, nobody saw anything of the batch: sessions and calls end, the
+    /// hub is not ready any more, and the process waits to be stopped, so that its admin port can say why. Any other
+    /// end is the process's.
     pub async fn run(self, writer: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
         match writer.await {
             Err(reason) if is_fenced(&reason) => {

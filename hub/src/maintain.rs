@@ -1,5 +1,5 @@
 //! Owns: what is done to the log of a hub that is stopped: old history removed, a member evicted, a backup put back;
-//! `command` asks for it, `figures` says what its history comes to. `backup` copies the log of a hub that runs, over gRPC.
+//! `command` asks for it, `figures` sums up its history. `backup` copies the log of a hub that runs, over gRPC.
 //! Never: works beside a hub; the log has one owner.
 
 mod backup;
@@ -108,9 +108,9 @@ pub fn verify(data: &Path, progress: &mut (dyn FnMut(Progress) + Send)) -> Resul
     log::verify_payloads(data, progress, &mut DifferenceCheck::default())
 }
 
-/// Puts a verified backup into a data directory that holds no log, and begins an epoch above the one in it: whatever was
-/// recorded since, every member is told everything anew, and nobody takes the old history for the present. Gives its head.
-/// With `wanted` it is the log of that clusterset or stays where it is.
+/// Puts a verified backup into a data directory that holds no log, and begins an epoch above the one in it: every
+/// member receives everything anew, and nobody takes the old history for the present. Gives its head. With `wanted` it
+/// is the log of that clusterset or stays where it is.
 pub fn restore(
     backup: &Path,
     data: &Path,

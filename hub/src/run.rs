@@ -42,21 +42,21 @@ pub use ports::{serve_grpc, serve_joining};
 /// One task of a clusterset.
 type Task = futures::future::BoxFuture<'static, anyhow::Result<()>>;
 
-/// The clustersets that a file names, for a process whose admin port is this one. An error: it holds a mistake.
+/// The clustersets of a file, for a process whose admin port is this one. An error: it holds a mistake.
 pub fn sets(file: &Path, admin: SocketAddr) -> anyhow::Result<Vec<SetArgs>> {
     let sets = Layout::read(file, admin)?.sets;
     Ok(sets.into_iter().map(|(_, set)| set).collect())
 }
 
-/// What belongs to the process, however many clustersets it serves.
+/// The parts of the process, however many clustersets it serves.
 struct Process {
     shutdown: Shutdown,
     metrics: Metrics,
     readiness: Readiness,
     admin: AdminServer,
-    /// How it says that it runs, where it has a cluster to say it in.
+    /// The Lease that shows that it runs, if it has a cluster for it.
     own_lease: Option<IdentityLease>,
-    /// Where the API server of that cluster asks it.
+    /// The webhook for that cluster's API server.
     webhook: Option<Webhook>,
 }
 
@@ -111,7 +111,7 @@ impl Process {
         supervisor.run().await
     }
 
-    /// Several, of which each ends alone; the end of the last is the end of the process.
+    /// Several, each of which ends alone; the end of the last is the end of the process.
     async fn several(mut self, layout: Layout, common: &Common) -> anyhow::Result<()> {
         let (shutdown, readiness) = (self.shutdown.clone(), self.readiness.clone());
         let sets = several::prepare(layout, common, self.metrics.registry(), &readiness).await?;
@@ -150,7 +150,7 @@ fn state_bounds(args: StateArgs, sets: usize) -> StateBounds {
     args.bounds(sets)
 }
 
-/// What the process may have open, and what that leaves for the connections of each of so many clustersets.
+/// The connection limits: of the process, and of each of so many clustersets.
 fn door_bounds(sets: usize) -> DoorBounds {
     let descriptors = descriptors::raise() / sets.max(1);
     let bounds = DoorBounds::within(descriptors);

@@ -237,7 +237,7 @@ fn a_backup_is_made_of_a_running_hub_and_put_back_where_no_log_is() {
         .expect_err("it is there");
     assert!(said.contains("is there already"), "{said}");
 
-    // What an interrupted restore left is no log, and is done anew.
+    // An interrupted restore leaves no log, and is repeated.
     fs::create_dir_all(Path::new(&data).join("restoring")).expect("made");
     let said = log::open(Path::new(&data), &clusterset(), Epoch::default()).err();
     assert!(matches!(said, Some(OpenError::Restoring { .. })), "{said:?}");

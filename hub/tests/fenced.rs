@@ -1,4 +1,4 @@
-//! A hub whose log somebody else writes: it leads no more, and its process stays to say so.
+//! A hub whose log another process writes: it no longer leads, and its process stays to say so.
 
 use std::{net::SocketAddr, time::Duration};
 
@@ -73,7 +73,7 @@ async fn a_fenced_hub_ends_leading_and_its_admin_port_answers() {
     let running = tokio::spawn(lead.run(hub.run(shutdown.clone())));
     assert!(status_line(address, "/readyz").await.contains("200"));
 
-    // Its first event may be on the way: what it says is of a log that stands still.
+    // Its first event may be under way: the verdict is of a log that does not change.
     let forget = || Command::Forget {
         cluster: ClusterId::new("gone").expect("valid"),
         operator: "alice".into(),

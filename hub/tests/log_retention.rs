@@ -1,4 +1,4 @@
-//! A log on disk that takes several times what it may keep stays as large as it may be, and goes on after a restart.
+//! A log on disk that takes several times its limit stays within it, and continues after a restart.
 //! TRIBUTARY_RETENTION_MEGABYTES sets how much is appended (default 160); the times of appends are printed, not judged.
 
 use std::{env, path::Path, time::Instant};

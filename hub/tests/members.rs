@@ -1,5 +1,5 @@
-//! The client as it is typed, against a hub over real mutual TLS: dry run, the command that confirms,
-//! the decision, and what is said to those who may not or cannot.
+//! The client as it is typed, against a hub over real mutual TLS: dry run, the command that confirms, the decision, and
+//! the refusals.
 
 mod support;
 
@@ -186,7 +186,7 @@ fn who_may_not_and_what_cannot_be_is_told_what_to_do() {
             &["wait", "east", "--timeout", "1s"],
             "after 1 s not every member is live: east is not a member yet",
         ),
-        // What is wrong with a file stays wrong: nobody waits for it.
+        // A fault in a file does not heal: nobody waits for it.
         ("nobody", &["wait", "east", "--timeout", "7d"], "cannot read"),
     ] {
         let error = running.member(who, words).expect_err(said);

@@ -1,5 +1,5 @@
-//! gRPC over our acceptor, connector and certificates, through real sockets: what a request knows about its peer,
-//! and what a client whose certificate is refused is told.
+//! gRPC over our acceptor, connector and certificates, through real sockets: a request's knowledge of its peer, and the
+//! refusal of a client's certificate.
 
 use std::sync::{Arc, Mutex};
 
@@ -148,7 +148,7 @@ async fn a_member_never_talks_to_the_hub_of_another_clusterset() {
 async fn a_refused_certificate_is_explained_to_its_holder() {
     let (ours, theirs) = (authority(), authority());
     let hub = Hub::start(&ours).await;
-    // Its own certificate is foreign, and it trusts the hub all the same.
+    // Its own certificate is foreign, and it trusts the hub nevertheless.
     let issued = theirs
         .issue(&member("east"), Validity::days_from_now(1))
         .expect("issued");

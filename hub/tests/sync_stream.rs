@@ -135,7 +135,7 @@ async fn a_member_that_reads_nothing_is_not_read_from_until_it_does() {
         outgoing: outgoing.clone(),
         incoming,
     };
-    // Once it reads, everything that waits is said, and the rest is read.
+    // Once it reads, everything that waits is sent, and the rest is read.
     let rest = tokio::spawn(async move {
         for first in (first..=OBSERVATIONS).step_by(OF_A_MESSAGE as usize) {
             outgoing.send(nonsense(first)).await.expect("the session goes on");
@@ -156,7 +156,7 @@ async fn a_member_that_reads_nothing_is_not_read_from_until_it_does() {
     rest.await.expect("all was sent");
 }
 
-/// What the only member says of itself, once `is_shown`.
+/// The only member's state, once `is_shown` holds.
 async fn shown(channel: &Channel, is_shown: impl Fn(&v1::MemberState) -> bool) -> v1::MemberState {
     let listed = async {
         loop {
@@ -248,7 +248,7 @@ fn endless_policy() -> v1::AgentMessage {
     }
 }
 
-/// One message must not cost more than its bytes, whoever sends it: the key may be revoked, and the session not begun.
+/// One message must not cost more than its bytes, from any sender: the key may be revoked, and the session not begun.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_policy_of_a_revoked_key_or_of_a_member_is_refused_unread() {
     let _ = install_crypto_provider();
@@ -260,7 +260,7 @@ async fn a_policy_of_a_revoked_key_or_of_a_member_is_refused_unread() {
     let operator = connect(port, support::credentials(&authority, &alice)).await;
     let channel = connect(port, mine).await;
 
-    // As a member in session: refused as an item, and the session goes on.
+    // From a member in session: refused as an item, and the session continues.
     let mut member = Member::begin(&channel, 0).await;
     member
         .outgoing

@@ -1,5 +1,5 @@
-//! How messages become bytes: protobuf, in buffers that stay small. A stream keeps its buffers as large as they ever
-//! were, a hub has a thousand streams, and nearly all of them are silent nearly all the time.
+//! Encodes messages as protobuf, in buffers that stay small. A stream keeps its buffers as large as they ever were, a
+//! hub has a thousand streams, and nearly all of them are silent nearly all the time.
 
 use std::marker::PhantomData;
 
@@ -10,10 +10,10 @@ use tonic::{
 };
 use tonic_prost::ProstCodec;
 
-/// Bytes of the buffer of what is said, at first.
+/// Initial size of the send buffer, in bytes.
 const SAID_BYTES: usize = 2 * 1024;
-/// Bytes of the buffer of what is heard, at first: the half of what a message of 8 KiB takes with its last item. A buffer
-/// that is too small is doubled, and so it comes to that and not beyond.
+/// Initial size of the receive buffer, in bytes: half of what a message of 8 KiB takes with its last item. A buffer
+/// that is too small is doubled, so it reaches that size and no more.
 const HEARD_BYTES: usize = 4 * 1024 + 512;
 /// Encoded bytes that are handed on, though more messages wait.
 const HAND_ON_BYTES: usize = 4 * 1024;

@@ -1,6 +1,6 @@
-//! Who a certificate says somebody is: the SPIFFE-shaped URI in its subject alternative names.
-//! It reads and prints identities; it never decides what an identity may do, and it never takes one from
-//! anywhere but a certificate whose chain TLS has already verified.
+//! The identity in a certificate: the SPIFFE-shaped URI in its subject alternative names. It reads and prints
+//! identities; it never decides what an identity may do, and it never takes one from anywhere but a certificate whose
+//! chain TLS has already verified.
 
 use std::fmt;
 
@@ -17,13 +17,13 @@ use crate::model::{
 /// Longest identity URI that is read, in bytes. Longest possible: scheme, trust domain, three path words, two labels.
 pub const IDENTITY_URI_BYTES_MAX: usize = 512;
 
-/// What every identity begins with, and the name of an authority that is bound to a trust domain.
+/// Prefix of every identity, and of the name of an authority that is bound to a trust domain.
 pub(crate) const SCHEME: &str = "spiffe://";
 
-/// How the URI of an intermediate authority ends that signs members' certificates only.
+/// Suffix of the URI of an intermediate authority that signs members' certificates only.
 const MEMBERS_ONLY: &str = "/authority/members";
 
-/// What somebody is within a clusterset.
+/// A role within a clusterset.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Role {
     /// A member: the agent of this cluster. It may state facts about this cluster only.
@@ -45,14 +45,14 @@ pub struct Identity {
     pub role: Role,
 }
 
-/// What is read from a certificate: whose it is, which key it holds and how long it is valid.
+/// The facts in a certificate: owner, key and validity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CertificateFacts {
-    /// Whose certificate it is.
+    /// The owner's identity.
     pub identity: Identity,
     /// The fingerprint of its public key.
     pub key_fingerprint: KeyFingerprint,
-    /// Who issued it, as it says itself: at most [`ISSUER_BYTES_MAX`] bytes, else `sha256:` and the hash of the name.
+    /// Its issuer, as it names it: at most [`ISSUER_BYTES_MAX`] bytes, else `sha256:` and the hash of the name.
     pub issuer: Box<str>,
     /// Valid from this time on.
     pub not_before: UnixMillis,
@@ -81,18 +81,18 @@ pub enum IdentityError {
     Form {
         /// The URI, cut to 200 characters.
         uri: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
 }
 
-/// Which members' certificates an intermediate authority may sign, and no other: those of one clusterset. Its own
-/// certificate says so, as its URI name, signed by the authority above it.
+/// The one clusterset whose members' certificates an intermediate authority may sign. Its own certificate states it in
+/// a URI name, signed by the authority above it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MembersOnly(pub Clusterset);
 
 impl MembersOnly {
-    /// What a certificate (DER) says of itself, if it says that.
+    /// Reads it from a certificate (DER), if the certificate has it.
     pub fn read(der: &[u8]) -> Option<Self> {
         let (_, certificate) = X509Certificate::from_der(der).ok()?;
         let names = certificate.subject_alternative_name().ok().flatten()?;
@@ -109,7 +109,7 @@ impl MembersOnly {
         Clusterset::new(domain, set).ok().map(Self)
     }
 
-    /// Whether it may have signed such a certificate.
+    /// Returns true if it may have signed such a certificate.
     pub fn covers(&self, identity: &Identity) -> bool {
         identity.clusterset == self.0 && matches!(identity.role, Role::Cluster(_))
     }
@@ -178,7 +178,7 @@ impl Role {
         label("reader name", value).map(Self::Reader)
     }
 
-    /// The word that stands for the role in an identity URI.
+    /// The word for the role in an identity URI.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Cluster(_) => "cluster",

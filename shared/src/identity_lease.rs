@@ -1,6 +1,6 @@
-//! Owns: the Lease that each replica of a program keeps of itself, after the pattern of KEP-1965: who runs in this cluster.
-//! Whoever may deletes those of processes that are long gone; `collect` decides which.
-//! Never: says who leads or who may do what, for a holder is a claim; or ends anybody: what fails is tried again.
+//! Owns: the Lease that each replica of a program keeps of itself, after the pattern of KEP-1965: who runs in this
+//! cluster. A process with the right deletes those of processes that are long gone; `collect` decides which.
+//! Never: says who leads or who may do what, because a holder is a claim; or ends anybody: failures are retried.
 
 mod collect;
 
@@ -31,24 +31,24 @@ use crate::{
 };
 use collect::{Collector, Identity};
 
-/// How often a replica renews its own, but for some jitter.
+/// Renewal interval of a replica's own Lease, but for some jitter.
 const RENEW_PERIOD: Duration = Duration::from_secs(10);
 /// By how much a wait is longer, at most, in a thousand of [`RENEW_PERIOD`].
 const JITTER_PERMILLE: u32 = 40;
-/// How long a Lease holds that does not say it, as upstream's: an hour.
+/// Duration of a Lease that does not state one, as upstream's: an hour.
 const DURATION_SECONDS_DEFAULT: i32 = 3_600;
-/// How often those of processes that are gone are looked for.
+/// Interval of looking for Leases of processes that are gone.
 const COLLECT_PERIOD: Duration = Duration::from_secs(5 * 60);
 /// Most Leases that are looked at then; further ones have their turn when some of these are gone.
 const COLLECT_MAX: u32 = 500;
-/// After so many failures in a row people are told: then a renewal is missed that others can see.
+/// After so many failures in a row people are told: then others can see that a renewal is missing.
 const FAILURES_TOLD: u32 = 3;
 /// Most times that a renewal is tried again after a conflict.
 const TRIES_MAX: usize = 3;
 /// Longest wait for the last requests: a clean end is not held up by an API server that does not answer.
 const GIVE_UP_WAIT: Duration = Duration::from_secs(1);
 
-/// What is counted of it. Clones count together.
+/// Its metrics. Clones count together.
 #[derive(Debug, Clone, Default)]
 pub struct IdentityLeaseMetrics {
     failing: Gauge,
@@ -73,14 +73,13 @@ impl IdentityLeaseMetrics {
 pub struct Replica {
     /// Its program: the value of [`LABEL_IDENTITY`], the beginning of the Lease's name, the field manager.
     pub program: &'static str,
-    /// Where its Lease is.
+    /// Namespace of its Lease.
     pub namespace: String,
-    /// What is the same at every start of this replica, and no other replica's: the Lease's name follows from it.
+    /// The identity of this replica, the same at every start and unique: the Lease's name follows from it.
     pub place: String,
     /// The host, for people.
     pub host: String,
-    /// How long a renewal holds by the Lease's own word, in seconds. It never goes before it was seen to stand still for an
-    /// hour.
+    /// Duration stated in the Lease, in seconds. Nobody deletes it before it has not moved for an hour.
     pub duration_seconds: i32,
 }
 
@@ -91,7 +90,7 @@ pub struct IdentityLease {
     namespace: String,
     program: &'static str,
     name: String,
-    /// Whether those of others may be deleted now.
+    /// Returns true if the Leases of others may be deleted now.
     may_collect: Box<dyn Fn() -> bool + Send + Sync>,
     clock: Monotonic,
     metrics: IdentityLeaseMetrics,
@@ -120,7 +119,7 @@ struct Own {
 struct Kept {
     /// As it was written last. A request without an answer leaves it as it is; a conflict forgets it.
     written: Option<Lease>,
-    /// When the last renewal began that succeeded.
+    /// Time at which the last renewal began that succeeded.
     renewed: Option<Duration>,
     /// This process ends: nobody renews the Lease any more, so that none makes again what was deleted.
     given_up: bool,
@@ -263,7 +262,7 @@ impl Own {
 }
 
 impl IdentityLease {
-    /// Of a replica, which deletes those of others that are long gone whenever `may_collect`.
+    /// The Lease of a replica, which deletes those of others that are long gone whenever `may_collect`.
     pub fn new(
         client: Client,
         replica: Replica,
@@ -321,7 +320,7 @@ impl IdentityLease {
         Ok(())
     }
 
-    /// People hear of it when it fails for longer than an answer may be lost, and when it goes on.
+    /// Reports a failure that lasts longer than an answer may be lost, and its end.
     fn tell(&mut self, turn: anyhow::Result<()>) {
         let told = self.failures >= FAILURES_TOLD;
         let Err(error) = turn else {
@@ -411,7 +410,7 @@ fn only(lease: &Lease) -> DeleteParams {
     }
 }
 
-/// What is looked at of one of them.
+/// The facts read of a Lease.
 fn identity(lease: &Lease) -> Identity {
     let spec = lease.spec.as_ref();
     let renewed = spec.and_then(|spec| spec.renew_time.as_ref()).map(|time| time.0);

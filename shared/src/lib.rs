@@ -1,10 +1,10 @@
-//! What hub and agent share.
+//! The common parts of hub and agent.
 //!
 //! * [`api`]: the Kubernetes kinds that Tributary brings along.
 //! * [`api_client`]: the way to a cluster's API.
 //! * [`columns`]: rows of text as columns.
 //! * [`difference`]: what changed between two versions of an encoded object.
-//! * [`doctor`]: what is looked at when something is wrong, and how it is said.
+//! * [`doctor`]: the checks of doctors, and their wording.
 //! * [`model`]: the domain's pure vocabulary.
 //! * [`identity`]: who a certificate says somebody is.
 //! * [`identity_lease`]: the Lease that each process keeps of itself in a cluster.

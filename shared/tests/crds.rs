@@ -1,5 +1,5 @@
-//! The CRDs in `deploy/charts/crds/files`: fresh from the types, and equal to upstream's field by field; the types keep every field.
-//! What may differ from upstream is named in `ALLOWED`; anything else, and an allowance nobody needs, fails.
+//! The CRDs in `deploy/charts/crds/files`: fresh from the types, and equal to upstream's field by field; the types keep
+//! every field. `ALLOWED` names the differences from upstream; any other, and an allowance nobody needs, fails.
 
 mod support {
     pub(crate) mod flat;

@@ -1,6 +1,6 @@
-//! What this cluster reports and the hub has not acknowledged: a latest-wins queue of facts, by key.
-//! Pure. It owns the current facts, which of them still wait, and what the hub refused. It is bounded by the
-//! number of keys, never by time: connected it holds what changed, disconnected nothing but the facts.
+//! A latest-wins queue, by key, of the facts that this cluster reports and the hub has not acknowledged. Pure. It owns
+//! the current facts, the set of facts that still wait, and the hub's refusals. The number of keys bounds it, never
+//! time: while connected it holds the changes, while disconnected nothing but the facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,7 +10,7 @@ use model::{
 };
 use wire::encode_fact;
 
-/// What a place in the queue stands for.
+/// The kind of an entry in the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Entry {
     /// The latest state of a key, looked up when it is sent.
@@ -26,18 +26,18 @@ pub struct Refusal {
     pub hash: FactHash,
     /// The kind of reason.
     pub reason: RefusalReason,
-    /// What is wrong and what to do.
+    /// Problem and next step, as a message.
     pub message: std::sync::Arc<str>,
 }
 
 impl Refusal {
-    /// What the hub holds of the key is to go. For want of room it stays, and the fact is taken later.
+    /// True if the hub has to withdraw its fact of the key. A fact refused for lack of room stays and is taken later.
     fn withdraws(&self) -> bool {
         !self.reason.is_for_now()
     }
 }
 
-/// A fact as it stands, and who had written last when it came to be so.
+/// A current fact, and the last writer of its object then.
 #[derive(Debug)]
 struct Stated {
     fact: EncodedFact,
@@ -61,7 +61,7 @@ pub struct Outbox {
     properties: Group,
     encode_removal: fn(&FactKey) -> EncodedFact,
     refusals: BTreeMap<FactKey, Refusal>,
-    /// Keys of which people were told that the hub does not take their fact.
+    /// Keys for which people were told that the hub refuses their fact.
     told: BTreeSet<FactKey>,
     /// The version of the hub that spoke last.
     hub_version: Option<Box<str>>,
@@ -163,7 +163,7 @@ impl Outbox {
         }
     }
 
-    /// A hub of this version speaks from now on. What one of another version refused it may know.
+    /// A hub of this version speaks from now on. A hub of another version may know the fact that this one refused.
     pub fn hub_is(&mut self, version: &str) {
         let before = self.hub_version.replace(version.into());
         if before.is_some_and(|before| *before != *version) {
@@ -181,7 +181,7 @@ impl Outbox {
         }
     }
 
-    /// Whether the group is complete.
+    /// Returns true if the group is complete.
     pub fn is_complete(&self, group: ListingGroup) -> bool {
         self.group(group).complete
     }
@@ -221,7 +221,7 @@ impl Outbox {
 
     /// The hub's Welcome says which groups it wants listed.
     pub fn welcome(&mut self, list_exports: bool, list_properties: bool) {
-        // What another session had no room for is recorded, or listed again.
+        // A fact that another session had no room for is recorded, or listed again.
         self.take_held_back();
         for (group, wanted) in [
             (ListingGroup::Exports, list_exports),
@@ -290,8 +290,8 @@ impl Outbox {
         batch
     }
 
-    /// What to say about a key: its fact and who wrote last, or its removal if it has none or the hub refused just
-    /// this one.
+    /// The report for a key: its fact and last writer, or its removal if it has no fact or the hub refused this very
+    /// one.
     fn present(&self, key: &FactKey) -> (EncodedFact, Option<ChangedBy>) {
         let stated = self.group(key.group()).facts.get(key);
         let refused = |fact: &EncodedFact| {
@@ -328,8 +328,8 @@ impl Outbox {
         taken
     }
 
-    /// The hub did not take one item. What it may hold of the key from before is withdrawn: a refused export
-    /// has no place in the precedence. Returns the key, if its present fact is the refused one.
+    /// The hub did not take one item. The hub's earlier fact of the key, if any, is withdrawn: a refused export has no
+    /// place in the precedence. Returns the key, if its present fact is the refused one.
     pub fn refuse(&mut self, refused: &Refused) -> Option<FactKey> {
         let (key, hash) = self.sent.get(&refused.sequence)?.clone()?;
         let present = self.group(key.group()).facts.get(&key)?;
@@ -349,7 +349,7 @@ impl Outbox {
         Some(key)
     }
 
-    /// The hub has room again: what it refused for want of it is said once more.
+    /// The hub has room again: facts that it refused for lack of room are sent once more.
     pub fn report_again(&mut self) {
         let held_back = self.take_held_back();
         held_back.into_iter().for_each(|key| self.enqueue(key));
@@ -373,7 +373,7 @@ impl Outbox {
         self.group(group).facts.keys().cloned().collect()
     }
 
-    /// How many entries wait, and how many are sent and not acknowledged.
+    /// Number of entries that wait, and of entries that are sent and not acknowledged.
     pub fn depth(&self) -> (usize, usize) {
         (self.waiting.len(), self.sent.len())
     }

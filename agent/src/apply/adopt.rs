@@ -44,11 +44,12 @@ pub struct Orphan {
     pub namespace: String,
     /// Its name.
     pub name: String,
-    /// Who owns its fields now.
+    /// Current owners of its fields.
     pub managers: Vec<String>,
 }
 
-/// Finds the orphans of a cluster, and with `confirm` makes them the agent's. What was taken before is none any more.
+/// Finds the orphans of a cluster, and with `confirm` makes them the agent's. An object taken before is not one of them
+/// any more.
 pub async fn adopt(client: &Client, confirm: bool) -> Result<Vec<Orphan>, kube::Error> {
     let mut orphans = of_kind::<ServiceImport>(client, confirm, is_import).await?;
     orphans.extend(of_kind::<Service>(client, confirm, is_derived).await?);
@@ -101,8 +102,8 @@ fn orphan<K: Resource<DynamicType = ()>>(object: &K) -> Orphan {
     }
 }
 
-/// Whoever owned fields of the object, they are the agent's now, as if it had applied them: what it does not state
-/// in its next apply goes, as it should.
+/// The fields of the object are the agent's now, whoever owned them before, as if it had applied them: the ones that
+/// its next apply does not state go, as they should.
 async fn take<K>(client: &Client, object: &K) -> Result<(), kube::Error>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
@@ -133,7 +134,7 @@ fn taken_over(entries: &[ManagedFieldsEntry], api_version: &str) -> Vec<ManagedF
             .filter_map(|entry| entry.fields_v1.as_ref())
             .for_each(|one| add_fields(&mut fields, &one.0));
         if subresource.is_none() {
-            // An object without any managedFields is ours all the same.
+            // An object without any managedFields is ours nevertheless.
             let label = json!({"f:metadata": {"f:labels": {format!("f:{LABEL_MANAGED_BY}"): {}}}});
             add_fields(&mut fields, &label);
         }

@@ -1,6 +1,5 @@
-//! Objects that somebody else changes back again and again: each is written at growing intervals, and reported.
-//! It keeps a hash of what was written last to a bounded number of objects, for a while; it knows neither clock nor
-//! cluster.
+//! Objects that somebody else changes back again and again: each is written at growing intervals, and reported. It
+//! keeps a hash of the last write to a bounded number of objects, for a while; it knows neither clock nor cluster.
 
 use std::{
     collections::BTreeMap,
@@ -38,7 +37,7 @@ pub(crate) struct Part {
     pub(super) name: Box<str>,
 }
 
-/// What was written lately, and how often in vain, by what it was written to.
+/// Recent writes and vain repetitions, by the object written to.
 #[derive(Debug)]
 pub(crate) struct Contention<P = Part> {
     parts: BTreeMap<P, Written>,
@@ -47,9 +46,9 @@ pub(crate) struct Contention<P = Part> {
 
 #[derive(Debug)]
 struct Written {
-    /// Of what was written. Two contents of one hash would only be slowed down.
+    /// The hash of the write. Two contents of one hash would only be slowed down.
     hash: u64,
-    /// How often the same was written again.
+    /// Number of times the same content was written again.
     again: u32,
     at: Instant,
     until: Option<Instant>,
@@ -79,8 +78,8 @@ impl Contention {
         self.part_held_until(&part, hash, now)
     }
 
-    /// The action was performed. What was written comes back, and how often, when that is to be reported. `random`
-    /// is any uniformly distributed number.
+    /// The action was performed. Returns the write and its number of repetitions, when they are to be reported.
+    /// `random` is any uniformly distributed number.
     pub(super) fn written(
         &mut self,
         service: &ServiceKey,
@@ -101,8 +100,8 @@ impl<P: Ord + Clone> Contention<P> {
         before?.until.filter(|until| self.waits && *until > now)
     }
 
-    /// What has this hash was written to `part`. How often comes back when that is to be reported. `random` is any
-    /// uniformly distributed number.
+    /// Records that content with this hash was written to `part`. Returns the number of repetitions if it is to be
+    /// reported. `random` is any uniformly distributed number.
     pub(crate) fn part_written(&mut self, part: &P, hash: u64, now: Instant, random: u64) -> Option<u32> {
         if self.parts.len() >= OBJECTS_MAX && !self.parts.contains_key(part) {
             self.forget(now);
@@ -118,7 +117,7 @@ impl<P: Ord + Clone> Contention<P> {
         before.once_more(now, random).then_some(before.again)
     }
 
-    /// How many are written at growing intervals now. What nobody changed for a while is forgotten.
+    /// Number of parts that are written at growing intervals now. Forgets parts that nobody has changed for a while.
     pub(super) fn contended(&mut self, now: Instant) -> usize {
         self.forget(now);
         let contended = self.parts.values().filter(|written| written.until.is_some());
@@ -164,7 +163,7 @@ impl Written {
     }
 }
 
-/// What an action writes to, and the hash of what it writes, without uids and revisions.
+/// The part that an action writes to, and the hash of the content, without uids and revisions.
 fn written(service: &ServiceKey, action: &Action) -> Option<(Part, u64)> {
     let mut hasher = DefaultHasher::new();
     let (kind, status, name) = match action {

@@ -1,5 +1,5 @@
-//! Whether ServiceImport got another definition: a watch of the metadata of that one object.
-//! It reads nothing of what the definition says (`served_fields` does), and needs no right: without one it waits.
+//! Watches for a new definition of ServiceImport: the metadata of that one object. It reads no schema (`served_fields`
+//! does) and works without the right to watch: then it waits.
 
 use std::time::Duration;
 
@@ -48,7 +48,8 @@ impl Definition {
         }
     }
 
-    /// Resolves when it is another one than was seen before. Nothing is lost when it is given up and called again.
+    /// Resolves when the definition differs from the one seen before. Nothing is lost when it is given up and called
+    /// again.
     pub(super) async fn changed(&mut self) {
         loop {
             if let Some(at) = self.asked_again_at {
@@ -84,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Who waits for several things at a time gives this one up whenever another comes.
+    /// A caller that waits for several things drops this wait whenever another one fires.
     #[tokio::test(start_paused = true)]
     async fn a_wait_that_is_given_up_goes_on_with_the_next() {
         let asked = Arc::new(AtomicUsize::new(0));

@@ -28,7 +28,7 @@ use crate::{
 
 /// Services that are worked on at a time.
 pub const CONCURRENT_SERVICES_MAX: usize = 16;
-/// How often the index of served schemas is read, if nothing tells of a change.
+/// Interval of reading the index of served schemas if nothing announces a change.
 const SCHEMA_INTERVAL: Duration = Duration::from_secs(60);
 /// First wait while the schema lacks a field: the definition may have been installed just now.
 const SCHEMA_YOUNG: Duration = Duration::from_secs(1);
@@ -144,8 +144,7 @@ fn done(done: Result<Done, tokio::task::JoinError>) -> Done {
     done.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
 }
 
-/// Reads the served schema at start, when the definition changed, when a write says that it is another one, and now
-/// and then.
+/// Reads the served schema at start, when the definition changed, when a write shows that it changed, and now and then.
 async fn follow_schema(shared: &Shared) {
     let mut backoff = Backoff::new(RETRY_FIRST, SCHEMA_RETRY_LONGEST);
     let mut lacking = Backoff::new(SCHEMA_YOUNG, SCHEMA_INTERVAL);
@@ -223,7 +222,7 @@ async fn follow_patience(shared: &Shared) {
     }
 }
 
-/// What was unknown and is known now, or the reverse, may change every plan.
+/// Plans everything again when a kind becomes known or unknown.
 async fn follow_listings(shared: &Shared) {
     let watches = &shared.watches;
     let mut listed = [

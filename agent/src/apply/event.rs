@@ -1,5 +1,5 @@
-//! Kubernetes Events: words for people, on their ServiceExport or on a stranger's object.
-//! One Event per object and text. One that is refused is given up; who lost one to a bad moment may ask again.
+//! Kubernetes Events: messages for people, on their ServiceExport or on an unmanaged object. One Event per object and
+//! text. One that is refused is given up; who lost one to a bad moment may ask again.
 
 use jiff::Timestamp;
 use kube::{Api, Client, api::PostParams, core::DynamicObject, discovery::ApiResource};
@@ -14,7 +14,7 @@ const ALREADY_EXISTS: &str = "AlreadyExists";
 /// Longest reason that the API server takes, in bytes.
 const REASON_BYTES_MAX: usize = 128;
 
-/// What an Event says, and about which object.
+/// The content of an Event, and its object.
 pub(crate) struct Note<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) api_version: &'a str,

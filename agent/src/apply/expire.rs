@@ -1,5 +1,5 @@
-//! Owns: what goes by the Leases of sources, request by request, for whoever judged them, be it the leader or one that
-//! stands by: so it needs no permit to write. Each request states uid and version of what was seen.
+//! Owns: the deletions because of expired Leases of sources, request by request, for the leader or a standby that
+//! judged them: so it needs no permit to write. Each request states uid and version of what was seen.
 //! Never: decides what has expired, or looks at a Lease.
 
 use std::collections::{BTreeSet, VecDeque};
@@ -20,7 +20,7 @@ use crate::{
     plan::{Action, Desired, Expired, Kind, Settling, Situation, expire, view::Refusals},
 };
 
-/// What is to go of one service.
+/// The deletions due for one service.
 pub struct Expiring {
     performer: Performer,
     metrics: ApplyMetrics,
@@ -73,7 +73,7 @@ impl Handle {
         view::services_of(watches, &Desired::default(), &config.cluster, &settling)
     }
 
-    /// What is to go of a service.
+    /// Returns the deletions due for a service.
     pub fn expiring(&self, service: &ServiceKey, expired: &Expired) -> Expiring {
         let Shared {
             client,
@@ -121,7 +121,7 @@ impl Handle {
 }
 
 impl Expiring {
-    /// The sources because of which the next request is made; `None` when nothing is left to do.
+    /// The sources that cause the next request; `None` when nothing is left to do.
     pub fn next_is_of(&self) -> Option<&BTreeSet<ClusterId>> {
         self.actions.front().map(|(_, sources)| sources)
     }

@@ -1,5 +1,5 @@
-//! Owns: the services of which a write fails: since when, and what people are told of it. What the API server refuses is
-//! told at once, anything else once it has failed for [`TOLD_AFTER_MILLIS`], whatever the API server answers.
+//! Owns: the services with a failing write: since when, and what people are told about it. A refusal by the API server
+//! is reported at once, any other failure after [`TOLD_AFTER_MILLIS`], whatever the API server answers.
 //! Never: decides what is written, or reads a clock: times are milliseconds of one monotonic clock.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ use super::failure::Failure;
 use crate::plan::{Action, Kind, view::Unwritten};
 
 /// Shortest time for which a write fails before people are told, unless the API server refuses its content: and the
-/// shortest time after which they are told other words.
+/// shortest time between two different messages.
 pub(super) const TOLD_AFTER_MILLIS: u64 = 60_000;
 /// Most Events about writes that fail, in [`EVENTS_WINDOW_MILLIS`]: where everything fails, some of them say so.
 const EVENTS_MAX: u32 = 30;
@@ -46,7 +46,7 @@ pub(super) struct News {
 }
 
 impl Failing {
-    /// A write of `service` failed `now`. What comes back is to be told from now on.
+    /// A write of `service` failed `now`. A failure that comes back is reported from now on.
     pub(super) fn failed(
         &mut self,
         service: &ServiceKey,

@@ -1,5 +1,4 @@
-//! What a refused or failed request means for the plan behind it.
-//! Classifies answers of the API server; it never retries.
+//! Classifies refused and failed requests by their meaning for the plan. It never retries.
 
 use std::time::Duration;
 
@@ -39,7 +38,7 @@ pub(crate) enum Failure {
     Unavailable(String),
 }
 
-/// How the API server says that an apply names an undeclared field.
+/// The API server's words for an apply that names an undeclared field.
 const UNDECLARED_FIELD: &str = "field not declared in schema";
 /// Wait after a 429 that names no time.
 const THROTTLED_DEFAULT: Duration = Duration::from_secs(1);

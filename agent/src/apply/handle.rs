@@ -1,4 +1,4 @@
-//! What the driver and the rest of the agent share: the desired state, the queue, and what the cluster refused.
+//! State that the driver shares with the rest of the agent: the desired state, the queue, and the cluster's refusals.
 //! Locks are held for moments and never across a request.
 
 use std::{
@@ -36,7 +36,7 @@ use crate::{
 /// Most notices of applied services that a slow reader can be behind.
 const APPLIED_NOTICES_MAX: usize = 4_096;
 
-/// What the driver is told at start.
+/// The driver's settings at start.
 #[derive(Debug, Clone)]
 pub struct DriverConfig {
     /// This cluster.
@@ -58,13 +58,13 @@ pub struct Applied {
     pub revision: Revision,
 }
 
-/// The services that wait until a stranger's object gives a name free, by namespace and name of the object. Its
-/// own labels say nothing of them.
+/// The services that wait for an unmanaged object to free a name, by namespace and name of the object. Its own labels
+/// say nothing of them.
 #[derive(Debug, Default)]
 pub(super) struct TakenNames(Mutex<BTreeMap<ObjectKey, ServiceKey>>);
 
 impl TakenNames {
-    /// The strangers in the way of `service` are these, and no others.
+    /// These unmanaged objects, and no others, are in the way of `service`.
     pub(super) fn replace(&self, service: &ServiceKey, before: &[Report], now: &[Report]) {
         let key = |Report::Stranger { name, .. }: &Report| (service.namespace.clone(), name.clone());
         let mut names = lock(&self.0);
@@ -72,7 +72,7 @@ impl TakenNames {
         names.extend(now.iter().map(|report| (key(report), service.clone())));
     }
 
-    /// Who waits for the name of this object.
+    /// The service that waits for the name of this object.
     pub(super) fn waiting_for(&self, object: &Head) -> Option<ServiceKey> {
         let names = lock(&self.0);
         if names.is_empty() {
@@ -82,7 +82,7 @@ impl TakenNames {
     }
 }
 
-/// How the link feeds the driver. Clones are the same.
+/// The link's way to feed the driver. Clones share one state.
 #[derive(Clone)]
 pub struct Handle(pub(super) Arc<Shared>);
 
@@ -92,17 +92,17 @@ pub(super) struct Shared {
     pub(super) watches: Watches,
     pub(super) performer: Performer,
     pub(super) desired: Mutex<Desired>,
-    /// Up to where what the hub sent stands. Never locked together with `desired`.
+    /// The position up to which the hub's objects are applied. Never locked together with `desired`.
     pub(super) progress: Mutex<Progress>,
-    /// What stands changed.
+    /// Signals that the applied position changed.
     pub(super) progressed: Notify,
-    /// Which sources a hub confirms may be others than before.
+    /// Signals that the set of confirmed sources may have changed.
     pub(super) confirmed: Notify,
     started: Instant,
     pub(super) queue: Dirty<ServiceKey>,
     /// Absent until the served schema has been read.
     pub(super) served: Mutex<Option<ServedFields>>,
-    /// A write said that the schema is another one.
+    /// A write showed that the schema changed.
     pub(super) schema_changed: Notify,
     pub(super) refused_facts: Mutex<BTreeMap<ServiceKey, RefusedFacts>>,
     pub(super) refusals: Mutex<LearnedRefusals>,
@@ -112,10 +112,10 @@ pub(super) struct Shared {
     pub(super) withdrawals: Mutex<Withdrawals>,
     /// A hold began or ended.
     pub(super) withdrawals_changed: Notify,
-    /// What somebody else changes back again and again.
+    /// Objects that somebody else changes back again and again.
     pub(super) contention: Arc<Mutex<Contention>>,
     pub(super) reports: Mutex<BTreeMap<ServiceKey, Vec<Report>>>,
-    /// Names that strangers have, and the services that wait for them.
+    /// Names of unmanaged objects, and the services that wait for them.
     pub(super) taken_names: Arc<TakenNames>,
     /// Exports that the hub may answer about any moment.
     pub(super) patience: Patience,
@@ -158,7 +158,7 @@ impl Handle {
     pub fn feed<T>(&self, change: impl FnOnce(&mut Desired) -> (Touched, T)) -> T {
         let mut desired = lock(&self.0.desired);
         let (touched, outcome) = change(&mut desired);
-        // What tells an object tells no position.
+        // A message about an object has no position.
         let cursor = match &touched {
             Touched::Services(services) if !services.is_empty() => None,
             _ => desired.cursor(),
@@ -190,7 +190,7 @@ impl Handle {
         outcome
     }
 
-    /// What the hub is to be told of what stands.
+    /// The applied position to report to the hub.
     pub fn reach(&self) -> Reach {
         self.reach_at(self.0.now())
     }
@@ -201,7 +201,7 @@ impl Handle {
         lock(&self.0.progress).reach(epoch, now)
     }
 
-    /// Waits until what stands changed since this was last called. For one reader.
+    /// Waits until the applied position has changed since the last call. For one reader.
     pub async fn progressed(&self) {
         self.0.progressed.notified().await;
     }
@@ -239,7 +239,7 @@ impl Handle {
         refused.retain(|_, facts| !facts.is_empty());
     }
 
-    /// What the hub had no room for is reported again: no ServiceExport says any more that it is held back.
+    /// Reports facts again that the hub had no room for: no ServiceExport says any more that it is held back.
     pub fn room_again(&self) {
         let mut refused = lock(&self.0.refused_facts);
         for (service, facts) in refused.iter_mut() {
@@ -469,7 +469,7 @@ mod tests {
         });
     }
 
-    /// The log of the hub was rewound, and its epoch stayed: what it tells anew is not applied yet.
+    /// The log of the hub was rewound, and its epoch stayed: what it sends anew is not applied yet.
     #[tokio::test]
     async fn what_was_applied_says_nothing_of_what_is_told_anew() {
         let handle = handle();

@@ -1,4 +1,4 @@
-//! How this room locks what it shares: for moments, and never across a request. It owns no value.
+//! Locking of shared state in this module: for moments, and never across a request. It owns no value.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,5 +1,5 @@
-//! The driver without its loop, for a simulation that decides itself whose turn it is: no timer, no task.
-//! What a turn does is what the loop does; only the order and the waiting are the caller's.
+//! The driver without its loop, for a simulation that chooses the next turn itself: no timer, no task. A turn does what
+//! the loop does; only the order and the waiting are the caller's.
 
 use std::collections::BTreeSet;
 
@@ -56,8 +56,8 @@ impl ManualDriver {
         &self.waiting
     }
 
-    /// Works on one service, at the simulation's own time in milliseconds. What could not be done waits for another
-    /// turn.
+    /// Works on one service, at the simulation's own time in milliseconds. Steps that could not be done wait for
+    /// another turn.
     pub async fn work(&mut self, service: &ServiceKey, now: u64) {
         self.waiting.remove(service);
         if let Outcome::Retry { .. } = step(self.shared(), service, now).await {
@@ -78,7 +78,8 @@ impl ManualDriver {
         waited
     }
 
-    /// Whether nothing is left to do for any service that anything is known of, nor will be when the hub is silent.
+    /// Returns true if nothing is left to do for any service that anything is known of, nor will be when the hub is
+    /// silent.
     pub fn is_settled(&self) -> bool {
         let mut services = lock(&self.shared().desired).services();
         services.extend(super::view::observed_services(&self.shared().watches));

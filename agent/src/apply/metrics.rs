@@ -1,4 +1,4 @@
-//! What applying counts: actions by kind and result, services in trouble, strangers, the queue.
+//! Metrics of applying: actions by kind and result, services in trouble, unmanaged objects, the queue.
 
 use std::sync::{Arc, Mutex};
 
@@ -29,8 +29,8 @@ pub struct ApplyMetrics {
     pub(super) withdrawals_held: Gauge,
     /// Names that something else has.
     pub(super) strangers: Gauge,
-    /// What somebody else changes back again and again; counted when it is asked for, for the end of a fight is no
-    /// event.
+    /// Objects that somebody else changes back again and again; counted on scrape, since no event marks the end of a
+    /// fight.
     pub(super) contention: Arc<Mutex<Contention>>,
     /// Services that wait to be planned.
     pub(super) queued: Gauge,

@@ -3,7 +3,7 @@
 //!
 //! * [`Driver`]: the loop; `work`: whose turn it is; [`Handle`]: how the link feeds it and the rest of the agent
 //!   asks it;
-//! * `perform`: the requests; `failure`: what an error means; `failing`: what people are told of writes that fail;
+//! * `perform`: the requests; `failure`: what an error means; `failing`: messages about failing writes;
 //! * `refusals`: what the API server did not take in derived Services, and for how long;
 //! * `seen`: which version of an object a write is made for;
 //! * `adopt`: what came back from a backup becomes ours again;

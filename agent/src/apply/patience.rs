@@ -11,7 +11,7 @@ use std::{
 use shared::model::ServiceKey;
 use tokio::{sync::Notify, time::Instant};
 
-/// How long the hub has for its answer before an export says that there is none yet.
+/// Time that the hub has to answer before an export's condition says that it has not answered yet.
 pub(super) const HUB_ANSWER_WAIT: Duration = Duration::from_secs(1);
 
 /// The exports that wait.
@@ -29,7 +29,7 @@ struct Awaited {
 }
 
 impl Patience {
-    /// Whether the hub may still answer in time about the export of this uid.
+    /// Returns true if the hub may still answer in time about the export of this uid.
     pub(super) fn lasts(&self, service: &ServiceKey, uid: &str) -> bool {
         let exports = self.lock();
         let awaited = exports.get(service).filter(|awaited| *awaited.uid == *uid);
@@ -56,7 +56,7 @@ impl Patience {
         self.lock().remove(service);
     }
 
-    /// Whether the hub may still answer in time about any export.
+    /// Returns true if the hub may still answer in time about any export.
     #[cfg(any(test, feature = "simulated"))]
     pub(super) fn waits(&self) -> bool {
         self.lock().values().any(|awaited| awaited.until.is_some())

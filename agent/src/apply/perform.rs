@@ -1,7 +1,6 @@
-//! Performs the actions of a plan, one after the other, and shows their answers to the stores at once.
-//! Every write is a forced server-side apply; one that creates is refused where anything stands, any other where the
-//! object is not the one, in the version, that the plan was made from. None begins without a permit.
-//! It never decides what to write.
+//! Performs the actions of a plan, one after the other, and shows their answers to the stores at once. Every write is a
+//! forced server-side apply. A creating one is refused if any object exists, any other if the object is not the one, in
+//! the version, that the plan was made from. None begins without a permit. It never decides what to write.
 
 use jiff::Timestamp;
 use k8s_openapi::{NamespaceResourceScope, api::core::v1::Service};
@@ -29,9 +28,9 @@ use crate::{
     watch::{Kept, KeptService, Watched, Watches},
 };
 
-/// The resourceVersion of an apply that may only create. No object has it, for the first revision of a store is that
-/// of the empty one; so an API server refuses the apply with a conflict where an object stands, and creates where
-/// none does (ADR 0024).
+/// The resourceVersion of an apply that may only create. No object has it, because the first revision of a store is
+/// that of the empty one; so an API server refuses the apply with a conflict if an object exists, and creates one
+/// otherwise (ADR 0024).
 pub const ONLY_IF_ABSENT: &str = "1";
 
 /// Writes to one cluster.
@@ -42,7 +41,7 @@ pub(crate) struct Performer {
     permit: WritePermit,
 }
 
-/// One object that is written: where it stands, which one it is if it is known, and in which version.
+/// One object to write: its place, its uid if known, and its version.
 struct Target<'a> {
     namespace: &'a str,
     name: &'a str,
@@ -153,7 +152,7 @@ impl Performer {
                     uid: Some(uid),
                     version: &mut seen.export,
                 };
-                // One that is another by now the watch shows: exports are not read one by one.
+                // The watch shows if it has been replaced: exports are not read one by one.
                 self.apply_status(&self.watches.exports, target, body).await
             }
             Action::ExportEvent {
@@ -167,7 +166,7 @@ impl Performer {
         }
     }
 
-    /// The uid of an import that this very plan created stands in the store by now.
+    /// The uid of an import that this very plan created is in the store by now.
     async fn apply_import_status(
         &self,
         service: &ServiceKey,
@@ -277,8 +276,8 @@ impl Performer {
         let api: Api<K::Object> = Api::namespaced(self.client.clone(), target.namespace);
         match target.uid {
             Some(_) => seen::state(&mut body, *target.version),
-            // Where something stands after all, nothing of it is touched: it is ours, after an answer that was lost,
-            // or a stranger's, and the next plan sees which.
+            // If an object exists after all, it is not touched: it is ours, after an answer that was lost, or
+            // unmanaged, and the next plan sees which.
             None => body["metadata"]["resourceVersion"] = ONLY_IF_ABSENT.into(),
         }
         let ticket = store.begin_write();
@@ -297,8 +296,8 @@ impl Performer {
         }
     }
 
-    /// What stands there is not what the plan was made from: the next one is made from what stands there now. Nothing
-    /// is written again unless that plan says so.
+    /// Plans again from the object as it is now, since it differs from the one that the plan was made from. Writes
+    /// nothing unless the new plan says so.
     async fn look_again<K: Kept>(
         &self,
         store: &Watched<K>,

@@ -1,6 +1,6 @@
-//! What the API server refused in derived Services, so that it is not asked for again.
-//! It lasts as long as the API server, and an hour at most: another version or another schema of it may take what this
-//! one refused, and so may one of the same version with another service range or feature.
+//! Values of derived Services that the API server refused, so that they are not requested again. An entry lasts as long
+//! as the API server's version, at most an hour: another version or schema may accept the value, and so may the same
+//! version with another service range or feature.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,38 +17,38 @@ use crate::plan::{Action, view::Refusals};
 const RELEASES_AWAITED: u8 = 3;
 const RELEASE_WAIT: Duration = Duration::from_millis(200);
 /// A refused value is asked for again once it is this old: nothing tells of an API server that has only another
-/// configuration than before. What is refused again costs one request in this time for each Service that wants it.
+/// configuration than before. A repeated refusal costs one request in this time for each Service that wants the value.
 const REFUSED_MAX_MILLIS: u64 = 60 * 60 * 1_000;
-/// How the API server says that an IP is another Service's, still or again.
+/// The API server's words for an IP that another Service has.
 const ALREADY_ALLOCATED: &str = "already allocated";
 
 /// Fields of a Service that API servers of Kubernetes 1.25 and later may lack, as they call them.
 const LACKED_FIELDS: [&str; 2] = [".spec.trafficDistribution", ".spec.internalTrafficPolicy"];
 
-/// What was refused so far.
+/// Refusals so far.
 #[derive(Debug, Default)]
 pub(super) struct LearnedRefusals {
     services: BTreeMap<ServiceKey, Refusals>,
-    /// How often the previous IPs of a Service were still taken.
+    /// Number of times that the previous IPs of a Service were still taken.
     taken: BTreeMap<ServiceKey, u8>,
     /// Lists of families that this cluster does not offer to any Service.
     families: BTreeSet<Vec<IpFamily>>,
     /// The address of the API server's own schema, which has its hash.
     served_by: Option<Box<str>>,
-    /// When values that were refused were first found, in milliseconds; absent while there are none.
+    /// Time at which the present refusals began, in milliseconds; absent while there are none.
     refused_since: Option<u64>,
 }
 
 impl LearnedRefusals {
-    /// What was refused for a service.
+    /// Refusals for a service.
     pub(super) fn of(&self, service: &ServiceKey) -> Refusals {
         let mut refusals = self.services.get(service).cloned().unwrap_or_default();
         refusals.families.clone_from(&self.families);
         refusals
     }
 
-    /// The API server describes the kinds of its core by `document`. True when that is another one than before, and
-    /// something is asked for again.
+    /// The API server describes the kinds of its core by `document`. True when it differs from before, and something is
+    /// requested again.
     pub(super) fn served_by(&mut self, document: &str) -> bool {
         let before = self.served_by.replace(document.into());
         if before.is_none_or(|before| *before == *document) {
@@ -103,7 +103,7 @@ impl LearnedRefusals {
         Failure::Throttled(RELEASE_WAIT)
     }
 
-    /// Takes note of what is refused in a derived Service. True when the next plan is another one.
+    /// Takes note of what is refused in a derived Service. True when the next plan differs.
     pub(super) fn learn(
         &mut self,
         service: &ServiceKey,
@@ -274,7 +274,7 @@ mod tests {
             !learned.expire(start + REFUSED_MAX_MILLIS),
             "there is nothing to try"
         );
-        // What is refused again has its own hour.
+        // A repeated refusal has its own hour.
         let again = start + 3 * REFUSED_MAX_MILLIS;
         assert!(!learned.expire(again - 1), "there is still nothing");
         assert!(learned.learn(&cart(), false, &apply("PreferMars"), &refused("spec.ipFamilies")));
@@ -283,7 +283,7 @@ mod tests {
         assert!(learned.expire(again + REFUSED_MAX_MILLIS));
     }
 
-    /// A Service that was refused altogether is asked for again anyway, and its import goes on saying why.
+    /// A Service that was refused altogether is requested again anyway, and its import still has the reason.
     #[test]
     fn a_refused_service_does_not_become_old() {
         let mut learned = LearnedRefusals::default();

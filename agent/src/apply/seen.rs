@@ -1,6 +1,6 @@
-//! Owns: in which version the objects of one service were when its plan was made, and what its own writes have made of
-//! them since. A write states it, so that nothing that was written meanwhile is written over: by another agent that
-//! leads by now, or by people.
+//! Owns: the versions of one service's objects when its plan was made, and the versions after its own writes. A write
+//! states it, so that nothing that was written meanwhile is written over: by another agent that leads by now, or by
+//! people.
 //! Never: decides what to write.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Where the version of the object of this kind and name stands.
+    /// The slot for the version of the object of this kind and name.
     pub(super) fn of(&mut self, kind: Kind, name: &str) -> &mut u64 {
         match kind {
             Kind::Import => &mut self.import,
@@ -35,7 +35,7 @@ pub(super) fn version_of<K: Resource>(object: &K) -> u64 {
     Head::of(object.meta()).version
 }
 
-/// Lets a write say which version it is made for: an API server answers a conflict where there is another one.
+/// Lets a write state the version that it is made for: an API server answers another version with a conflict.
 pub(super) fn state(body: &mut Value, version: u64) {
     if version > 0 {
         body["metadata"]["resourceVersion"] = version.to_string().into();

@@ -1,6 +1,5 @@
-//! Which fields the served schemas of ServiceImport and ServiceExport declare: an apply that names another one is HTTP
-//! 500.
-//! Reads OpenAPI v3 at start and when its hash changes; it never looks at objects.
+//! Fields that the served schemas of ServiceImport and ServiceExport declare: an apply that names another field is HTTP
+//! 500. Reads OpenAPI v3 at start and when its hash changes; it never looks at objects.
 
 use http::Request;
 use kube::Client;
@@ -14,7 +13,7 @@ const INDEX: &str = "/openapi/v3";
 /// The API server's own kinds in it, Service among them.
 const CORE: &str = "api/v1";
 
-/// What a cluster is taken to serve whose document does not describe the kind: mcs-api v0.5.0.
+/// Fields to assume of a cluster whose document does not describe the kind: those of mcs-api v0.5.0.
 const UNDESCRIBED: ServedFields = ServedFields {
     endpoint_slice_objects: false,
     ..ServedFields::ALL
@@ -22,13 +21,13 @@ const UNDESCRIBED: ServedFields = ServedFields {
 
 /// Addresses of documents as the index states them, hashes included; absent when the group is not served.
 pub(crate) struct Documents {
-    /// Those that ServiceImport and ServiceExport may be described in, that of the preferred version first.
+    /// The documents that may describe ServiceImport and ServiceExport, that of the preferred version first.
     pub(crate) multicluster: Vec<String>,
-    /// That of the API server's own kinds, which is another one in another version.
+    /// Hash for the API server's own kinds, which differs between versions.
     pub(crate) core: Option<String>,
 }
 
-/// What the index says.
+/// Reads the index.
 pub(crate) async fn documents(client: &Client) -> Result<Documents, kube::Error> {
     let index: Value = get(client, INDEX).await?;
     let address = |path: &str| {
@@ -44,8 +43,8 @@ pub(crate) async fn documents(client: &Client) -> Result<Documents, kube::Error>
     })
 }
 
-/// The fields that these documents declare. Of each kind the first counts that describes it: a version may have a
-/// document, and other kinds in it.
+/// The fields that these documents declare. For each kind the first document that describes it counts: a version may
+/// have a document, and other kinds in it.
 pub(crate) async fn read(client: &Client, documents: &[String]) -> Result<ServedFields, kube::Error> {
     let mut read = Vec::new();
     for address in documents {

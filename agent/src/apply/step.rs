@@ -1,5 +1,5 @@
-//! One service: plan, perform, look again, until nothing is left to do or something stands in the way.
-//! Learns from refusals what not to ask for again.
+//! One service: plan, perform, look again, until nothing is left to do or an obstacle remains. Learns from refusals
+//! what not to ask for again.
 
 use std::time::Duration;
 
@@ -21,31 +21,30 @@ use crate::plan::{
     self, Action, End, Kind, LocalConfig, NamespaceState, Plan, Report, ServiceView, plan, view::Unwritten,
 };
 
-/// Most plans in a row for one service; a longer fight with somebody else goes on later.
+/// Most plans in a row for one service; a longer fight with another writer continues later.
 const PLANS_MAX: usize = 12;
 
-/// How it went.
+/// The outcome of a step.
 #[derive(Debug, Clone)]
 pub(super) enum Outcome {
     /// Everything is as it should be.
     Settled,
     /// Nothing is known that could be done: the service is worked on again when something is.
     Unknown,
-    /// Something stands in the way: try again, not before this time has passed if one is given.
+    /// An obstacle remains: try again, not before this time has passed if one is given.
     Retry {
-        /// What the API server asked for.
+        /// Delay that the API server asked for.
         after: Option<Duration>,
-        /// What is left is not written again before this; other content is.
+        /// Earliest time to write the remaining content again; other content is not delayed.
         held_until: Option<Instant>,
         /// Only another content or an operator's hand helps, and why.
         parked: Option<Box<str>>,
-        /// What could not be done: as long as it is all there is to do, trying sooner is in vain.
+        /// The steps that could not be done: while they are all there is to do, an earlier attempt is in vain.
         left: Plan,
     },
 }
 
-/// Works on `service` until it is settled or stuck, and takes note of what stands since. `now`: monotonic
-/// milliseconds.
+/// Works on `service` until it is settled or stuck, and notes the applied state since. `now`: monotonic milliseconds.
 pub(super) async fn step(shared: &Shared, service: &ServiceKey, now: u64) -> Outcome {
     let began = lock(&shared.progress).began();
     let (outcome, end) = work_on(shared, service, now).await;
@@ -113,7 +112,7 @@ fn later(left: Plan, held_until: Option<Instant>) -> Outcome {
     }
 }
 
-/// What there is to do for `service` now; nothing can be said while the served schema is not known.
+/// Returns the plan for `service` now; `None` while the served schema is unknown.
 pub(super) fn what_to_do(shared: &Shared, service: &ServiceKey) -> Option<Plan> {
     planned(shared, service).map(|(_, _, plan)| plan)
 }
@@ -236,7 +235,7 @@ async fn perform_all(
                 if postponed.is_none() && is_news(shared, service, action, &failure, now).await {
                     return Err(Stuck::Learned);
                 }
-                // What failed for long enough to be told is told by what is left of the plan.
+                // The rest of the plan has the message of a write that failed for long enough.
                 let goes_on = failure.is_lasting() || (view.unwritten.is_some() && failure.is_answer());
                 left_out = left_out.max(LeftOut::by(action, view));
                 postponed = Some(failure);
@@ -322,9 +321,9 @@ impl LeftOut {
         }
     }
 
-    /// Returns true if the action may be done all the same. Slices of which one is missing do not stand in each other's way, nor
-    /// in that of words for people; what narrows the Service behind them waits. What a cluster exports has nothing to do
-    /// with what it imports.
+    /// Returns true if the action may be done nevertheless. Slices do not wait for one that is missing, nor do messages
+    /// for people; a narrowing of the Service behind them waits. A cluster's exports have nothing to do with its
+    /// imports.
     fn lets(self, action: &Action) -> bool {
         let of_export = matches!(
             action,
@@ -384,7 +383,7 @@ fn stuck(shared: &Shared, service: &ServiceKey, failure: &Failure, left: Plan) -
     }
 }
 
-/// Tells people about strangers, once for each. False when somebody could not be told now.
+/// Tells people about unmanaged objects, once for each. False when somebody could not be told now.
 async fn report(shared: &Shared, service: &ServiceKey, plan: &Plan) -> bool {
     let new: Vec<Report> = {
         let mut reports = lock(&shared.reports);

@@ -23,7 +23,7 @@ use crate::{
     watch::{Head, Kept, Watches},
 };
 
-/// Facts of one service that the hub does not take. A fact that is another one since is not refused any more.
+/// Facts of one service that the hub does not take. A fact that has changed since is not refused any more.
 pub(super) type RefusedFacts = BTreeMap<FactKey, Refusal>;
 
 /// The service as the stores show it, and in which versions.
@@ -51,7 +51,7 @@ pub(super) fn view(
     let (namespace, name) = (&*service.namespace, &*service.name);
     let import = watches.imports.get(namespace, name);
     seen.import = version(&import);
-    // What cannot be read is nobody's to change.
+    // An object that cannot be read is nobody's to change.
     let unread = || {
         if watches.imports.is_unreadable(namespace, name) {
             Found::Stranger
@@ -126,7 +126,7 @@ fn version<K: Kept>(object: &Option<Arc<K>>) -> u64 {
     object.as_ref().map_or(0, |object| object.head().version)
 }
 
-/// What the hub said of facts that are still stated.
+/// Adds the hub's refusals of facts that are still stated.
 fn add_refusals(view: &mut ServiceView, refused: &RefusedFacts, joined: &Joined) {
     let stated = |key: &FactKey| joined.facts.get(key).map(|fact| fact.hash);
     for (key, refusal) in refused
@@ -166,7 +166,7 @@ fn namespace(watches: &Watches, name: &str) -> NamespaceState {
     }
 }
 
-/// Every service that anything of ours, or an export, stands for in this cluster.
+/// Every service with an object of ours, or with an export, in this cluster.
 pub(super) fn observed_services(watches: &Watches) -> Vec<ServiceKey> {
     let mut services = watches.imports.services();
     services.extend(watches.exports.services());

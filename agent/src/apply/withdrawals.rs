@@ -1,4 +1,4 @@
-//! Owns: holding back what a hub takes away too much of at once: what counts, who hears of it, and what ends it.
+//! Owns: holding imports when a hub removes too many at once: what counts, who is told, and what ends the hold.
 //! Never: decides how much that is (`plan::withdrawals`), or deletes anything.
 
 use std::time::Duration;

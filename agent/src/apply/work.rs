@@ -1,8 +1,7 @@
-//! Whose turn it is: services that wait are served first come first served, each by one worker at a time; what
-//! failed waits longer each time, and is tried sooner when there is something else to do for it than what failed.
-//! A service that changes while it is worked on, or whose wait is over, goes to the end of the queue: whoever waits
-//! is overtaken by nobody who came later.
-//! It knows neither clock nor cluster: time and plans are asked for by whoever calls.
+//! The order of work on services: first come, first served, one worker each. A failed service waits longer each time,
+//! and is tried sooner when its plan has other work than the failed steps. A service that changes while it is worked
+//! on, or whose wait is over, goes to the end of the queue, so nobody overtakes a waiting one. It knows neither clock
+//! nor cluster: callers pass times and plans.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,7 +21,7 @@ const RETRY_LONGEST: Duration = Duration::from_secs(30);
 /// Shortest wait of what failed until new content is tried: one that is refused too must not be hammered with.
 const NEW_CONTENT_WAIT: Duration = Duration::from_secs(1);
 
-/// Who waits, who is worked on, who failed.
+/// Services that wait, are worked on, or failed.
 #[derive(Default)]
 pub(super) struct Work {
     waiting: Queue<ServiceKey>,
@@ -37,7 +36,7 @@ struct Delay {
     until: Instant,
     /// New content does not end the wait before this.
     earliest: Instant,
-    /// What could not be done.
+    /// The steps that could not be done.
     left: Plan,
 }
 
@@ -46,7 +45,7 @@ struct Failing {
     parked: Option<Box<str>>,
 }
 
-/// What people are to be told of a service: once, however often it is tried.
+/// Reports for people about a service: once, however often it is tried.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News {
     /// Only another content or an operator's hand helps, and why.
@@ -96,7 +95,7 @@ impl Work {
         next
     }
 
-    /// When the next wait ends.
+    /// Time at which the next wait ends.
     pub(super) fn next_due(&self) -> Option<Instant> {
         self.delayed.values().map(|delay| delay.until).min()
     }

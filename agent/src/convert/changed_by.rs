@@ -1,5 +1,5 @@
-//! Who wrote last to an object, read off its managedFields when it comes; of the rest of them nothing is kept.
-//! It is for people: no fact and no plan is made of it.
+//! The last writer of an object, read from its managedFields on arrival; the rest of them is dropped. It is for people:
+//! no fact and no plan depends on it.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta};
 use shared::{
@@ -7,8 +7,8 @@ use shared::{
     model::{ChangedBy, UnixMillis},
 };
 
-/// Who wrote last to what a fact is read from: a subresource (status, scale) is no part of that, and the agent says
-/// nothing new of itself. `None` where nobody else is noted, or whose name or time is none that is carried.
+/// The last writer of the part of an object that a fact is read from. Writes to subresources (status, scale) do not
+/// count, nor do the agent's own. `None` if nobody else is noted, or the name or time is invalid.
 pub(crate) fn changed_by(meta: &ObjectMeta) -> Option<ChangedBy> {
     let entries = meta.managed_fields.iter().flatten();
     let last = entries

@@ -23,12 +23,12 @@ pub(crate) fn conditions_from(owned: &OwnedFields<'_>, conditions: &[KubernetesC
         .collect()
 }
 
-/// Since when conditions have their status, whoever wrote them.
+/// Times since which conditions have their status, whoever wrote them.
 #[derive(Debug, Default)]
 pub(crate) struct Transitions(Box<[(ConditionType, ConditionStatus, Time)]>);
 
 impl Transitions {
-    /// Of these conditions, as far as they are of the types that the agent writes.
+    /// The ones of these conditions whose types the agent writes.
     pub(crate) fn of(conditions: &[KubernetesCondition]) -> Self {
         let one = |condition: &KubernetesCondition| {
             let since = condition.last_transition_time.clone();

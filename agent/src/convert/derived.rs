@@ -24,7 +24,7 @@ use crate::{
     watch::KeptService,
 };
 
-/// What is read of a derived Service that is the agent's.
+/// The content read of a derived Service of the agent.
 #[derive(Debug)]
 pub(crate) struct Derived {
     /// The service that our label names.
@@ -130,15 +130,15 @@ fn has_foreign_fields(object: &Service) -> bool {
     })
 }
 
-/// Whether the agent put the port there.
+/// Returns true if the agent put the port there.
 fn is_ours(port: &KubernetesPort, owned: &OwnedFields<'_>) -> bool {
     let protocol = port.protocol.as_deref().unwrap_or("TCP");
     let member = member(&json!({"port": port.port, "protocol": protocol}));
     owned.has(&["spec", "ports", &member])
 }
 
-/// A port that is the agent's. Its name and appProtocol are read as they are, whoever gave them: kube-proxy joins a
-/// port with its endpoints by that name, so that another one cuts them off.
+/// A port that is the agent's. Its name and appProtocol are read as they are, whoever set them: kube-proxy joins a port
+/// with its endpoints by that name, so a different one cuts them off.
 fn port_from(port: &KubernetesPort, owned: &OwnedFields<'_>) -> Option<ServicePort> {
     if !is_ours(port, owned) {
         return None;
@@ -451,7 +451,7 @@ mod tests {
         );
         let named = json!({"spec": {"ports": [{"name": "web", "protocol": "TCP", "port": 80}]}});
         assert!(!has_parts_of_others(&named, &object));
-        // A further port of somebody else's is accepted beside a named one, and goes with the next write.
+        // A further port of another writer is accepted beside a named one, and goes with the next write.
         let ports = object.spec.as_mut().unwrap().ports.as_mut().unwrap();
         ports.push(serde_json::from_value(json!({"name": "more", "protocol": "TCP", "port": 81})).unwrap());
         assert!(has_parts_of_others(&named, &object));

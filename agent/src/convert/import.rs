@@ -25,7 +25,7 @@ use crate::plan::{
     view::FoundImport,
 };
 
-/// An import that stands there, as a plan sees it.
+/// An existing import, as a plan sees it.
 pub(crate) fn import_of(object: &ServiceImport) -> Found<FoundImport> {
     found(object, |object| {
         let (content, intact) = content_from(object);

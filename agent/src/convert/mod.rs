@@ -19,8 +19,8 @@ use shared::{
 
 use crate::plan::content::Policies;
 
-/// On imports and derived Services: the exporting clusters, with commas. Who they are has to be known even when
-/// the status was never written or the import was deleted by hand.
+/// On imports and derived Services: the exporting clusters, with commas. They have to be known even if the status was
+/// never written or the import was deleted by hand.
 pub const ANNOTATION_SOURCE_CLUSTERS: &str = "tributary.dev/source-clusters";
 
 /// metadata of an object as it is applied.

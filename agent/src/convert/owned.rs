@@ -1,5 +1,5 @@
-//! Which fields of an object are the agent's, as its managedFields say; and whether the object is.
-//! Reads bookkeeping of the API server; it never decides what to do about it.
+//! Ownership of objects and of their fields by the agent, read from managedFields. Reads bookkeeping of the API server;
+//! it never decides what to do about it.
 
 use kube::Resource;
 use serde_json::{Value, json};
@@ -14,12 +14,12 @@ use crate::plan::{Found, Ours};
 pub(crate) struct OwnedFields<'a>(Option<&'a Value>);
 
 impl<'a> OwnedFields<'a> {
-    /// Of the object, but for its status.
+    /// Ownership of the object, but for its status.
     pub(crate) fn of<K: Resource>(object: &'a K) -> Self {
         Self::of_entry(object, None)
     }
 
-    /// Of the object's status.
+    /// Ownership of the object's status.
     pub(crate) fn of_status<K: Resource>(object: &'a K) -> Self {
         Self::of_entry(object, Some("status"))
     }
@@ -33,7 +33,7 @@ impl<'a> OwnedFields<'a> {
         Self(entry.and_then(|entry| Some(&entry.fields_v1.as_ref()?.0)))
     }
 
-    /// Whether the field at this path is the agent's. Members of keyed lists are spelled `k:{…}`.
+    /// Returns true if the field at this path is the agent's. Members of keyed lists are spelled `k:{…}`.
     pub(crate) fn has(&self, path: &[&str]) -> bool {
         self.at(path).is_some()
     }
@@ -61,7 +61,7 @@ impl<'a> OwnedFields<'a> {
     }
 }
 
-/// How managedFields spell the member of a keyed list.
+/// The spelling of a member of a keyed list in managedFields.
 pub(crate) fn member(key: &Value) -> String {
     format!("k:{key}")
 }
@@ -71,7 +71,7 @@ pub(crate) fn member_of(field: &str, value: &str) -> String {
     member(&json!({ field: value }))
 }
 
-/// Whether the object is the agent's: by label and by managedFields.
+/// Returns true if the object is the agent's: by label and by managedFields.
 pub(crate) fn is_ours<K: Resource>(object: &K) -> bool {
     let meta = object.meta();
     let labels = meta.labels.as_ref();
@@ -83,7 +83,7 @@ pub(crate) fn is_ours<K: Resource>(object: &K) -> bool {
             .any(|entry| entry.manager.as_deref() == Some(AGENT_MANAGER))
 }
 
-/// What an object is that stands there: `read` gives the content and whether all constant fields are intact.
+/// Classifies an existing object: `read` gives the content and whether all constant fields are intact.
 pub(crate) fn found<K: Resource, T>(object: &K, read: impl FnOnce(&K) -> (T, bool)) -> Found<T> {
     if !is_ours(object) {
         return Found::Stranger;

@@ -21,7 +21,7 @@ use crate::plan::{
     view::OwnSlice,
 };
 
-/// A slice that stands there, as a plan sees it.
+/// An existing slice, as a plan sees it.
 pub(crate) fn content_of(object: &EndpointSlice) -> Found<SliceContent> {
     found(object, |object| {
         let owned = OwnedFields::of(object);
@@ -98,14 +98,14 @@ fn target_ref_from(endpoint: &KubernetesEndpoint) -> Option<Box<TargetRef>> {
     }))
 }
 
-/// Where an endpoint runs: what only its own cluster is told.
+/// The place of an endpoint: known only in its own cluster.
 #[derive(Debug)]
 pub(crate) struct Place {
     node_name: Option<Box<str>>,
     target_ref: Option<Box<TargetRef>>,
 }
 
-/// Where the endpoints of a slice run, in their order.
+/// The places of the endpoints of a slice, in their order.
 pub(crate) fn places_of(object: &EndpointSlice) -> Box<[Place]> {
     let place = |endpoint: &KubernetesEndpoint| Place {
         node_name: boxed(&endpoint.node_name),

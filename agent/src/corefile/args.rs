@@ -11,32 +11,32 @@ use shared::{
 
 use super::edit::{Refusal, Zone};
 
-/// What stands for standard input.
+/// The argument that means standard input.
 pub const STANDARD_INPUT: &str = "-";
 /// The zone that the Multi-Cluster Services API names.
 pub const ZONE: &str = "clusterset.local";
-/// Where kubeadm and most distributions keep the Corefile.
+/// The ConfigMap in which kubeadm and most distributions keep the Corefile.
 pub const CONFIGMAP: &str = "coredns";
 /// Its key there.
 pub const KEY: &str = "Corefile";
 
-/// What `corefile` can do.
+/// Subcommands of `corefile`.
 #[derive(Debug, Clone, Subcommand)]
 pub enum CorefileCommand {
-    /// Put the clusterset's zone into it
-    #[command(long_about = "Put the clusterset's zone into a Corefile.\n\n\
-        In the server block of the one `kubernetes` directive the zone joins its list, and a line `multicluster ZONE` \
-        joins what is in its braces. If both are there already, there is nothing to do.\n\n\
+    /// Add the clusterset's zone to the Corefile
+    #[command(long_about = "Add the clusterset's zone to a Corefile.\n\n\
+        The zone is added to the zones of the one `kubernetes` directive, and the line `multicluster ZONE` to its \
+        options. If both are there already, nothing changes.\n\n\
         CoreDNS must be 1.12.2 or later, and have the right to read ServiceImports (deploy/coredns): without that \
         right it becomes not ready, and answers nothing at all.\n\n\
         Example:\n  \
         tributary-agent corefile add\n  \
         tributary-agent corefile add --apply")]
     Add(CorefileArgs),
-    /// Take the clusterset's zone out of it
-    #[command(long_about = "Take the clusterset's zone out of a Corefile.\n\n\
-        The zone leaves the list of the one `kubernetes` directive, and the line `multicluster ZONE` goes; braces with \
-        nothing else in them go with it. If neither is there, there is nothing to do.\n\n\
+    /// Remove the clusterset's zone from the Corefile
+    #[command(long_about = "Remove the clusterset's zone from a Corefile.\n\n\
+        The zone is removed from the zones of the one `kubernetes` directive, and the line `multicluster ZONE` from \
+        its options, with the braces if nothing else is in them. If neither is there, nothing changes.\n\n\
         Example:\n  \
         tributary-agent corefile remove\n  \
         tributary-agent corefile remove --apply")]
@@ -46,7 +46,7 @@ pub enum CorefileCommand {
 /// The flags of `corefile add` and `corefile remove`.
 #[derive(Debug, Clone, Args)]
 pub struct CorefileArgs {
-    /// Change it; without this only the lines that would change are shown
+    /// Change the Corefile. Without this flag the command only shows the lines that would change
     #[arg(long)]
     pub apply: bool,
     /// The zone of the clusterset
@@ -58,7 +58,8 @@ pub struct CorefileArgs {
         value_parser = zone
     )]
     pub zone: Zone,
-    /// Kubeconfig of the cluster; without one, that of kubectl, and in a pod the service account. Not used with --file
+    /// Kubeconfig of the cluster; unless given, the one that kubectl uses, or in a pod the service account. Not used
+    /// with --file
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
     /// Namespace of the ConfigMap that CoreDNS reads
@@ -82,8 +83,8 @@ pub struct CorefileArgs {
     /// Key of the ConfigMap that holds the Corefile
     #[arg(long, env = "TRIBUTARY_COREDNS_KEY", value_name = "KEY", default_value = KEY)]
     pub key: String,
-    /// A file instead of a cluster: the new Corefile is printed to standard output, or with --apply written into the
-    /// file, and what is said of it goes to standard error. `-` reads standard input
+    /// File instead of a cluster's ConfigMap; `-` is standard input. The new Corefile goes to standard output, or with
+    /// --apply into the file; messages go to standard error
     #[arg(
         long,
         env = "TRIBUTARY_COREFILE",

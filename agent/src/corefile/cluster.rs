@@ -15,7 +15,7 @@ use shared::api_client::{ApiMetrics, api_client};
 use super::{args::CorefileArgs, custom};
 use crate::run;
 
-/// Who is named as the one that wrote the Corefile: a person, by this command, and no running agent.
+/// Field manager of the change to the Corefile: a person wrote it with this command, no running agent.
 const FIELD_MANAGER: &str = "tributary-corefile";
 
 /// One key of a ConfigMap.
@@ -25,12 +25,12 @@ pub(super) struct ClusterCorefile {
     key: String,
 }
 
-/// What was read there.
+/// The Corefile as read from the cluster.
 #[derive(Debug)]
 pub(super) struct Read {
     /// The Corefile.
     pub(super) text: String,
-    /// Which state of the ConfigMap it is from.
+    /// Resource version of the ConfigMap read.
     version: String,
     /// The label that says that something puts edits of it back.
     pub(super) kept_by: Option<String>,
@@ -117,7 +117,7 @@ impl ClusterCorefile {
             .map_err(|error| refused(error, &format!("cannot change the ConfigMap {map}")))
     }
 
-    /// Writes another text in the place of what was read, if that still stands there.
+    /// Replaces the text that was read, if it is still there.
     pub(super) async fn write(&self, read: &Read, text: &str) -> anyhow::Result<()> {
         let patch = Patch::Merge(json!({
             "metadata": {"resourceVersion": read.version},
@@ -141,7 +141,7 @@ impl ClusterCorefile {
     }
 }
 
-/// What an API server says in its own words, and whose rights are asked for.
+/// Reports the API server's refusal in its own words, with the right that is missing.
 fn refused(error: kube::Error, what: &str) -> anyhow::Error {
     match error {
         kube::Error::Api(status) if status.code == 403 => anyhow!(

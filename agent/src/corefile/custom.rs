@@ -50,7 +50,7 @@ pub(super) enum Change {
     Remove,
 }
 
-/// Decides about our key, which holds `standing`. What somebody else wrote there is refused.
+/// Decides about our key, which holds `standing`. Another writer's text there is refused.
 pub(super) fn decide(standing: Option<&str>, wanted: Wanted, zone: &Zone) -> anyhow::Result<Change> {
     if let Some(standing) = standing {
         ensure!(

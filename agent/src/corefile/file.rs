@@ -21,7 +21,7 @@ pub(super) fn read(path: &Path) -> anyhow::Result<String> {
     text.with_context(|| format!("cannot read --file {}", path.display()))
 }
 
-/// Reads one byte more than may be read, so that whoever decides about the text sees that it is too large.
+/// Reads one byte more than allowed, so that the caller sees that the text is too large.
 fn bounded(from: &mut dyn Read) -> io::Result<String> {
     let most = u64::try_from(COREFILE_BYTES_MAX).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
@@ -33,7 +33,7 @@ fn bounded(from: &mut dyn Read) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Writes beside the file, with its permissions, and puts that in its place; a link goes on leading to it.
+/// Writes beside the file, with its permissions, and renames it; a link still leads to it.
 pub(super) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     let replaced = path.canonicalize().and_then(|path| replace(&path, text));
     replaced.with_context(|| format!("cannot write --file {}; it is as it was", path.display()))
@@ -43,7 +43,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     let mut beside = OsString::from(path.as_os_str());
     beside.push(".new");
     let beside = PathBuf::from(beside);
-    // Somebody else's file of that name is an error.
+    // An existing file of that name is an error.
     let mut file = File::create_new(&beside)?;
     let written = file
         .write_all(text.as_bytes())
@@ -51,7 +51,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         .and_then(|()| file.sync_all())
         .and_then(|()| fs::rename(&beside, path));
     if written.is_err() {
-        // What is told is why it could not be written.
+        // The message is the reason why it could not be written.
         let _ = fs::remove_file(&beside);
     }
     written

@@ -94,7 +94,7 @@ pub async fn answering(client: Client, args: &CorefileArgs, address: &str) -> an
     Ok(Answering::Not { change })
 }
 
-/// Configures CoreDNS of a cluster to answer the zone, or no more, and returns what was done.
+/// Configures CoreDNS of a cluster to answer the zone, or not any more, and returns a report.
 pub async fn configure(
     client: Client,
     wanted: Wanted,
@@ -232,7 +232,7 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// What is shown of a file: words for people, and the Corefile for whoever takes the output.
+/// The output for a file: text for people, and the Corefile for a program that reads the output.
 struct Shown {
     report: String,
     corefile: String,

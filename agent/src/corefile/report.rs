@@ -11,17 +11,17 @@ use super::{
     edit::{Decision, Wanted, difference},
 };
 
-/// What was decided about a Corefile, where it stands, and what was typed.
+/// The decision about a Corefile, its place, and the command typed.
 pub(super) struct Report<'a> {
     /// The request: add the zone, or remove it.
     pub(super) wanted: Wanted,
     /// The flags.
     pub(super) args: &'a CorefileArgs,
-    /// Where the Corefile stands, in words.
+    /// The Corefile's place, in words.
     pub(super) place: &'a str,
     /// Its text.
     pub(super) before: &'a str,
-    /// What was decided.
+    /// The decision.
     pub(super) decision: &'a Decision,
 }
 
@@ -60,7 +60,7 @@ impl Report<'_> {
         text
     }
 
-    /// What to type after a dry run.
+    /// Adds the command to type after a dry run.
     fn push_next(&self, text: &mut String) {
         if self.wanted == Wanted::Zone {
             let needs = "CoreDNS must be 1.12.2 or later. It must be able to read ServiceImports first; without that it \
@@ -75,7 +75,7 @@ impl Report<'_> {
         push(text, &format!("  {}", self.command()));
     }
 
-    /// What to know and to type after a change.
+    /// Adds the notes and commands for after a change.
     fn push_afterwards(&self, text: &mut String) {
         let args = self.args;
         if args.file.is_some() {

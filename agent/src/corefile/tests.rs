@@ -56,7 +56,7 @@ fn a_file_is_shown_changed_and_written_when_told() {
     let shown = run_on(&path, &["add", "--zone", "set.x", "--apply"]).expect("done");
     assert_eq!((shown.corefile.as_str(), read().as_str()), ("", WITH_ZONE));
     assert!(shown.report.contains("given this file"), "{}", shown.report);
-    // Whoever takes the output gets the Corefile, changed or not.
+    // A program that reads the output gets the Corefile, changed or not.
     let shown = run_on(&path, &["add", "--zone", "set.x"]).expect("decided");
     assert_eq!(shown.corefile, WITH_ZONE);
     assert!(shown.report.starts_with("Nothing to do"), "{}", shown.report);

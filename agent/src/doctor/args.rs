@@ -10,7 +10,7 @@ use shared::{
     tls::{HubAddress, TlsFiles},
 };
 
-/// What is looked at.
+/// The objects to look at.
 #[derive(Debug, Clone, Args)]
 pub struct LookArgs {
     /// Address of the hub, as https://HOST:PORT; several, with commas or by repeating the flag: each is looked at
@@ -25,15 +25,15 @@ pub struct LookArgs {
     /// The agent's certificate, key and trust roots.
     #[command(flatten)]
     pub tls: TlsFiles,
-    /// Kubeconfig of the member cluster. In a pod the service account is used instead, so that the agent's own rights are
-    /// asked for
+    /// Kubeconfig of the member cluster. In a pod the service account is used instead, so that the agent's own rights
+    /// are checked
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Id that this cluster is expected to have
+    /// Expected id of this cluster
     #[arg(long, env = "TRIBUTARY_CLUSTER_ID", value_name = "ID", value_parser = ClusterId::new)]
     pub cluster_id: Option<ClusterId>,
-    /// Dial an endpoint of each source cluster, and ask DNS, although this is no pod of the cluster: for a machine that is in
-    /// its network
+    /// Dial an endpoint of each source cluster and ask DNS, although this is not a pod: for a machine in the cluster's
+    /// network
     #[arg(long, env = "TRIBUTARY_DIAL_ENDPOINTS")]
     pub dial_endpoints: bool,
 }
@@ -41,10 +41,10 @@ pub struct LookArgs {
 /// The flags of `doctor`.
 #[derive(Debug, Clone, Args)]
 pub struct DoctorArgs {
-    /// What is looked at.
+    /// The objects to look at.
     #[command(flatten)]
     pub look: LookArgs,
-    /// How to print
+    /// Output format
     #[arg(long, env = "TRIBUTARY_OUTPUT", value_name = "FORM", default_value = "text")]
     pub output: Output,
 }
@@ -52,10 +52,10 @@ pub struct DoctorArgs {
 /// The flags of `gather`.
 #[derive(Debug, Clone, Args)]
 pub struct GatherArgs {
-    /// What is looked at.
+    /// The objects to look at.
     #[command(flatten)]
     pub look: LookArgs,
-    /// Directory to make, with what was gathered; nothing is written over
+    /// New directory for the result
     #[arg(long, env = "TRIBUTARY_OUT", value_name = "DIR")]
     pub out: PathBuf,
     /// Explain this service, as NAMESPACE/NAME

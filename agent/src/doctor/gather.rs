@@ -77,13 +77,13 @@ pub fn run(log: &LogArgs, args: &GatherArgs) -> ExitCode {
 /// Collects everything that can be had within the time.
 pub async fn gather(args: &GatherArgs) -> anyhow::Result<Bundle> {
     let mut secrets = Secrets::default();
-    // What cannot be read cannot be in what follows.
+    // A file that cannot be read adds nothing to what follows.
     secrets.add(&std::fs::read_to_string(&args.look.tls.key).unwrap_or_default());
     let mut bundle = Bundle::create(&args.out, secrets)?;
     let filled = timeout(BUNDLE_WAIT, fill(args, &mut bundle)).await;
     match filled {
         Ok(filled) => filled?,
-        Err(_) => bundle.add("cut-short.txt", "not everything was there in time\n")?,
+        Err(_) => bundle.add("cut-short.txt", "some parts did not arrive in time\n")?,
     }
     Ok(bundle)
 }
@@ -116,12 +116,12 @@ async fn within_part(part: impl Future<Output = anyhow::Result<String>>) -> Stri
     match timeout(PART_WAIT, part).await {
         Ok(Ok(text)) => text,
         Ok(Err(error)) => format!("{error:#}\n"),
-        Err(_) => "not there in time\n".to_owned(),
+        Err(_) => "it did not arrive in time\n".to_owned(),
     }
 }
 
 async fn within_part_of(part: impl Future<Output = Vec<(String, String)>>) -> Vec<(String, String)> {
-    let late = || vec![("logs.txt".to_owned(), "not there in time\n".to_owned())];
+    let late = || vec![("logs.txt".to_owned(), "it did not arrive in time\n".to_owned())];
     timeout(PART_WAIT, part).await.unwrap_or_else(|_| late())
 }
 
@@ -197,7 +197,7 @@ async fn logs(client: &Client) -> Vec<(String, String)> {
     logs
 }
 
-/// What the hub says of this member: its state, its services, what was recorded of late.
+/// Adds the hub's view of this member: its state, its services, its recent events.
 async fn hub(args: &GatherArgs, credentials: &Credentials, bundle: &mut Bundle) -> anyhow::Result<()> {
     let cluster = match &credentials.facts().identity.role {
         Role::Cluster(cluster) => cluster.to_string(),

@@ -18,7 +18,8 @@ use shared::{
 
 use crate::corefile::edit::{Wanted, Zone, decide};
 
-/// How much longer than it holds a Lease may stand still before it counts as left: the clocks of two machines differ.
+/// Time beyond its duration for which a Lease may go without renewal before it counts as abandoned: two machines'
+/// clocks differ.
 const LEASE_GRACE: Duration = Duration::from_secs(30);
 
 /// Exports and imports that are named as unusable, at most.
@@ -54,11 +55,11 @@ const NEEDED: [Needed; 3] = [
 /// The agent's Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaseSeen {
-    /// Who holds it; empty: nobody.
+    /// Its holder; empty: nobody.
     pub holder: String,
-    /// When it was renewed.
+    /// Time at which it was renewed.
     pub renewed: Option<UnixMillis>,
-    /// How long it holds.
+    /// Its duration.
     pub duration: Duration,
 }
 
@@ -71,7 +72,7 @@ pub enum CorefileSeen {
     Missing,
     /// It could not be read.
     Unread(String),
-    /// What it says.
+    /// Its text.
     Text(String),
 }
 
@@ -111,11 +112,11 @@ pub struct NameSeen {
     pub name: String,
     /// The address that its import has.
     pub wanted: String,
-    /// What was answered.
+    /// The answer.
     pub answer: Result<Vec<String>, String>,
 }
 
-/// What is wrong with what is served; plural names by `GROUP/VERSION`.
+/// Checks the served definitions; plural names by `GROUP/VERSION`.
 pub fn definitions(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) -> Vec<Check> {
     let name = "definitions";
     let served = match served {
@@ -309,7 +310,7 @@ pub fn imports(seen: &Result<Vec<NotReady>, String>) -> Check {
     )
 }
 
-/// What is wrong with the agent's Lease; `agents` are the Leases of the agents that run.
+/// Checks the agent's Lease; `agents` are the Leases of the agents that run.
 pub fn lease(
     seen: &Result<Option<LeaseSeen>, String>,
     agents: &BTreeSet<String>,
@@ -351,7 +352,7 @@ pub fn lease(
     Check::fine(name, format!("held by {holder}, renewed {} ago", lasting(age)))
 }
 
-/// What is wrong with the Corefile.
+/// Checks the Corefile.
 pub fn corefile(seen: &CorefileSeen, zone: &Zone) -> Check {
     let name = "coredns-corefile";
     match seen {
@@ -413,7 +414,7 @@ pub fn withdrawals(seen: &Result<Vec<NotReady>, String>, namespace: &str) -> Che
     )
 }
 
-/// What is wrong with how CoreDNS answers; nothing was asked for where there is no import, or not from here.
+/// Checks CoreDNS's answer; nothing was asked if there is no import, or not from here.
 pub fn answered(seen: Option<&NameSeen>) -> Check {
     let name = "coredns-answer";
     let Some(NameSeen {

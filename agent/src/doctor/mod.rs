@@ -39,7 +39,7 @@ use args::{DoctorArgs, LookArgs};
 
 /// The role of a certificate that names a cluster.
 const CLUSTER_ROLE: &str = "cluster";
-/// What to do about rights that are missing.
+/// Next step if rights are missing.
 const RIGHTS_FIX: &str =
     "apply the roles of deploy/manifests/agent, or of the chart, in the version of this agent";
 
@@ -86,8 +86,8 @@ pub async fn examine(args: &LookArgs) -> Report {
     report
 }
 
-/// The id of the cluster: the certificate's if it is a cluster's, else the one that was named. An error says why there is
-/// none: somebody else's certificate says nothing of a cluster.
+/// The id of the cluster: the certificate's if it is a cluster's, else the one that was named. An error says why there
+/// is none: another kind of certificate does not name a cluster.
 fn whose(files: &OwnSeen, named: Option<String>) -> Result<String, String> {
     match (&files.files, named) {
         (Ok(certificate), _) if certificate.role == CLUSTER_ROLE => Ok(certificate.name.clone()),

@@ -23,7 +23,7 @@ pub struct Imported {
     pub port: Option<u16>,
 }
 
-/// What this cluster has.
+/// This cluster's own network.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OwnNetwork {
     /// The ranges of its nodes' pods.
@@ -32,12 +32,12 @@ pub struct OwnNetwork {
     pub addresses: BTreeMap<IpAddr, String>,
 }
 
-/// What came of dialling one endpoint of a source.
+/// The outcome of dialling one endpoint of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dialled {
-    /// What was dialled.
+    /// The endpoint dialled.
     pub endpoint: Imported,
-    /// What came of it.
+    /// The outcome.
     pub outcome: Result<(), String>,
 }
 
@@ -52,7 +52,7 @@ pub fn one_of_each<'a>(imported: &'a [Imported], own: &str) -> Vec<&'a Imported>
     chosen.into_values().collect()
 }
 
-/// What is wrong with what was dialled; nothing was where it would say nothing.
+/// Checks the outcomes of dialling; absent if dialling would prove nothing.
 pub fn dialled(dialled: Option<&[Dialled]>) -> Vec<Check> {
     let name = "source-endpoint";
     let dialled = match dialled {
@@ -86,14 +86,14 @@ pub fn dialled(dialled: Option<&[Dialled]>) -> Vec<Check> {
     dialled.iter().map(check).collect()
 }
 
-/// What is wrong with whose addresses are whose.
+/// Checks that no address ranges overlap.
 pub fn ranges(network: &OwnNetwork, imported: &[Imported], own: &str) -> Vec<Check> {
     let name = "ranges";
     let mut here: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
     let mut sources: BTreeMap<IpAddr, BTreeSet<&str>> = BTreeMap::new();
     for endpoint in imported {
         let address = endpoint.address;
-        // What this cluster exports is told of by two clusters as well.
+        // An own export may be reported by two clusters as well.
         sources.entry(address).or_default().insert(&endpoint.source);
         if endpoint.source == own {
             continue;

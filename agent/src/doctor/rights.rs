@@ -4,7 +4,7 @@
 
 use shared::doctor::rights::Rights;
 
-/// What its role must hold. The namespace `tributary-system` stands for the one that the agent's Leases are in.
+/// Rights that the agent's role must have. `tributary-system` stands for the namespace of the agent's Leases.
 pub const NEEDED: [Rights; 34] = [
     Rights::of("multicluster.x-k8s.io", "serviceexports", &["list", "watch"]),
     Rights::of("", "services", &["list", "watch"]),

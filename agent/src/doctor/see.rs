@@ -43,16 +43,16 @@ use crate::{
 
 /// Most objects of a kind that are read: a doctor looks, and does not count.
 pub(super) const OBJECTS_MAX: u32 = 500;
-/// How long an endpoint may take to answer.
+/// Time that an endpoint may take to answer.
 const DIAL_WAIT: Duration = Duration::from_secs(2);
 /// Most endpoints that are dialled: one of a source, all at once.
 const DIALLED_MAX: usize = 64;
 /// The condition of a ServiceImport.
 const READY: &str = "Ready";
-/// How long a Lease holds that does not say it.
+/// Duration of a Lease that does not state one.
 const LEASE_DEFAULT: Duration = Duration::from_secs(15);
 
-/// What was seen of a cluster.
+/// Everything seen of a cluster.
 pub(super) struct ClusterSeen {
     pub(super) version: Result<String, String>,
     pub(super) served: Result<Served, String>,
@@ -69,7 +69,7 @@ pub(super) struct ClusterSeen {
     pub(super) policies: PoliciesSeen,
 }
 
-/// Looks at a cluster; the agent's Leases are in `namespace`. Of one that does not answer nothing more is asked.
+/// Looks at a cluster; the agent's Leases are in `namespace`. An endpoint that does not answer is not asked again.
 pub(super) async fn cluster(client: &Client, namespace: &str) -> Result<ClusterSeen, String> {
     let version = within(client.apiserver_version()).await?;
     let needed: Vec<Right> = NEEDED
@@ -194,7 +194,7 @@ async fn leases(client: &Client, namespace: &str) -> (Result<Option<LeaseSeen>, 
     let found = within(leases.get_opt(names::AGENT_LEASE)).await;
     let selector = format!("{}={}", names::LABEL_IDENTITY, names::AGENT_MANAGER);
     let params = ListParams::default().labels(&selector).limit(OBJECTS_MAX);
-    // Agents of an older release keep none, and it may not be allowed: then nothing is said of who else runs.
+    // Agents of an older release keep none, and reading may not be allowed: then other running agents are not reported.
     let agents = within(leases.list(&params))
         .await
         .map(|list| list.items)
@@ -275,7 +275,7 @@ fn endpoints(slice: &EndpointSlice) -> Vec<Imported> {
     read.collect()
 }
 
-/// What this cluster has.
+/// Reads this cluster's own network.
 async fn network(client: &Client) -> Result<OwnNetwork, String> {
     let params = ListParams::default().limit(OBJECTS_MAX);
     let (nodes, services) = (

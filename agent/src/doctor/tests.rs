@@ -13,7 +13,7 @@ use super::{
     examine, gather,
 };
 
-/// What is wrong in the cluster.
+/// The fault in the cluster.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Planted {
     Nothing,
@@ -211,7 +211,7 @@ async fn look(place: &tempfile::TempDir, planted: Planted) -> (LookArgs, tokio::
     (args, endpoint)
 }
 
-/// What is wrong in such a cluster; there is no certificate, which is a fault of its own and left out.
+/// Runs the doctor on such a cluster. The missing certificate, a fault of its own, is left out.
 async fn said_of(planted: Planted) -> (Vec<(&'static str, String)>, Report) {
     let place = tempfile::tempdir().expect("a directory");
     let (args, _endpoint) = look(&place, planted).await;

@@ -1,6 +1,6 @@
-//! Owns: which Leases of source clusters have expired in the eyes of this agent: those that it saw unmoved, look by look,
-//! for their whole time, by one monotonic clock. What a Lease says of times is only compared with itself.
-//! Never: asks an API server, renews anything, or lets go what came from a source.
+//! Owns: which Leases of source clusters have expired for this agent: those that it saw unmoved, look by look, for
+//! their whole time, by one monotonic clock. Times in a Lease are only compared with themselves.
+//! Never: asks an API server, renews anything, or removes what came from a source.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,11 +9,11 @@ use std::{
 
 use shared::model::{ClusterId, policy::LossAction};
 
-/// Longest time between the answer to one look and the next look, in usual waits between two looks. After a longer one
-/// an agent does not know whether anybody could have renewed a Lease, and waits anew.
+/// Longest time between the answer to one look and the next look, in usual waits between two looks. After a longer gap
+/// an agent does not know whether anybody could have renewed a Lease, and waits again.
 const BLIND_LOOKS: u32 = 3;
 
-/// Which object it is, and in which version: whatever touches a Lease makes another one of it.
+/// The version of a Lease: any write to a Lease changes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stamp {
     /// Its uid.
@@ -22,21 +22,21 @@ pub struct Stamp {
     pub version: Box<str>,
 }
 
-/// The Lease of a source as it stands.
+/// The Lease of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceLease {
-    /// Which one, in which version.
+    /// Its version.
     pub stamp: Stamp,
-    /// How long a renewal holds, as it says.
+    /// Duration that it states.
     pub duration: Duration,
-    /// What becomes of the source's slices; absent when it does not say, or says what nobody knows.
+    /// Action on the source's slices; absent if the Lease states none, or an unknown one.
     pub on_expiry: Option<LossAction>,
 }
 
 /// A Lease that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Over {
-    /// What becomes of the source's slices: never [`LossAction::Retain`].
+    /// Action on the source's slices: never [`LossAction::Retain`].
     pub action: LossAction,
     /// As it was seen all the time.
     pub stamp: Stamp,
@@ -45,27 +45,27 @@ pub struct Over {
 #[derive(Debug, Clone)]
 struct Seen {
     stamp: Stamp,
-    /// When it was first seen like that, by one who has looked ever since.
+    /// Time at which it was first seen like that, by one who has looked ever since.
     since: Duration,
     /// It stays so until it moves.
     over: bool,
-    /// Half of its time has passed, in which whoever renews it should have.
+    /// Half of its time has passed, in which it should have been renewed.
     late: bool,
 }
 
 /// One look at the Leases. Times are by any clock that only goes forward.
 #[derive(Debug, Clone, Copy)]
 pub struct Look {
-    /// When the Leases were asked for.
+    /// Time at which the Leases were asked for.
     pub asked: Duration,
-    /// When they were there.
+    /// Time at which they were there.
     pub answered: Duration,
-    /// True if this agent itself wrote a Lease since the look before: where it could not, whoever renews the Leases of
-    /// sources could not either.
+    /// True if this agent itself wrote a Lease since the look before: if it could not write, nobody could renew the
+    /// Leases of sources.
     pub could_write: bool,
 }
 
-/// One who looks at the Leases.
+/// An observer of the Leases.
 #[derive(Debug, Clone)]
 pub struct Judge {
     duration_least: Duration,
@@ -85,20 +85,20 @@ impl Judge {
         }
     }
 
-    /// When the last look was answered.
+    /// Time at which the last look was answered.
     pub fn answered(&self) -> Option<Duration> {
         self.answered
     }
 
-    /// The sources whose Leases were not over at the last look, and had stood still for half of their time or longer:
-    /// a renewal is due twice in a Lease's time.
+    /// The sources whose Leases were not over at the last look, and had not moved for half of their time or longer: a
+    /// renewal is due twice in a Lease's time.
     pub fn late(&self) -> impl Iterator<Item = &ClusterId> {
         let late = self.seen.iter().filter(|(_, seen)| seen.late);
         late.map(|(cluster, _)| cluster)
     }
 
-    /// Takes all Leases as a look found them, and says which are over. None of a source that is `kept` is: this agent
-    /// itself would renew it, though the API server may not let it.
+    /// Takes all Leases as a look found them, and says which are over. Lease of a source in `kept` never counts: this
+    /// agent itself would renew it, though the API server may refuse that.
     pub fn look(
         &mut self,
         found: &BTreeMap<ClusterId, SourceLease>,

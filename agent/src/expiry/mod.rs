@@ -1,7 +1,7 @@
 //! Owns: the Leases of source clusters in the agent's namespace (KEP-1645, Endpoint TTL; ADR 0047): the leader renews
-//! them, every agent looks at them, and whoever saw one stand still for its whole time takes away what came from that
+//! them, every agent looks at them, and an agent that saw one unmoved for its whole time removes what came from that
 //! source. An agent that could not write itself in that time judges nothing. `upkeep` and `judge` decide, this does.
-//! Never: makes anything that a Lease let go anew; that is the leader's plan, once the Lease moves.
+//! Never: creates again what an expired Lease removed; the leader's plan does, once the Lease moves.
 
 pub mod judge;
 mod object;
@@ -41,7 +41,7 @@ use upkeep::{Settings, Task, Upkeep};
 /// Shortest wait between two looks because a hub may confirm others than before.
 const NEWS_WAIT: Duration = Duration::from_secs(2);
 
-/// What is counted of the Leases of sources.
+/// Metrics of the Leases of sources.
 #[derive(Debug, Clone, Default)]
 pub struct ExpiryMetrics {
     leases: Gauge,
@@ -83,15 +83,15 @@ pub struct SourceLeases {
     own: OwnLease,
     clock: Monotonic,
     metrics: ExpiryMetrics,
-    /// Sources whose Lease's name is somebody else's, as people were told.
+    /// Sources whose Lease's name is taken by an unmanaged object, as people were told.
     taken: BTreeSet<ClusterId>,
-    /// When the API server last refused to renew a Lease that is over and did not move since.
+    /// Time at which the API server last refused to renew a Lease that is over and did not move since.
     refused: BTreeMap<ClusterId, Duration>,
     expired: Expired,
 }
 
 impl SourceLeases {
-    /// Those in `namespace`, which `holder` renews as long as it leads; `own` is the Lease that says that it runs.
+    /// The ones in `namespace`, which `holder` renews as long as it leads; `own` is the Lease that says that it runs.
     pub fn new(
         client: Client,
         (namespace, holder): (&str, &str),
@@ -254,7 +254,7 @@ impl SourceLeases {
         }
     }
 
-    /// Somebody else's object of that name stays as it is.
+    /// An unmanaged object of that name stays as it is.
     async fn create(
         &mut self,
         cluster: ClusterId,
@@ -310,10 +310,10 @@ impl SourceLeases {
         leases.insert(cluster, lease);
     }
 
-    /// Returns those that are over and could have been renewed. Where the API server does not take a Lease of a source (a
-    /// webhook or a policy that knows it by its name), the leader cannot renew it, though everybody writes its own. Once it
-    /// takes them again the leader has the whole time of the Lease to renew it. Leases that are late are tried too: a
-    /// refusal that ends shortly before a Lease is over has kept the leader from renewing it as well.
+    /// Returns those that are over and could have been renewed. If the API server refuses a Lease of a source (a
+    /// webhook or a policy that knows it by its name), the leader cannot renew it, though everybody writes its own.
+    /// Once it takes them again the leader has the whole time of the Lease to renew it. Leases that are late are tried
+    /// too: a refusal that ends shortly before a Lease is over has kept the leader from renewing it as well.
     async fn renewable(
         &mut self,
         over: BTreeMap<ClusterId, Over>,
@@ -427,7 +427,7 @@ impl SourceLeases {
         Ok(true)
     }
 
-    /// How long to wait between two looks.
+    /// Time to wait between two looks.
     pub fn look_every(&self) -> Duration {
         self.settings.look_every()
     }
@@ -460,7 +460,7 @@ fn only(lease: &Lease) -> DeleteParams {
     }
 }
 
-/// Another object, or another version of it, stands there, or none any more.
+/// Another object or version is there, or none any more.
 fn is_another(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if matches!(status.code, 404 | 409))
 }

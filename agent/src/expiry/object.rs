@@ -23,7 +23,7 @@ pub(super) fn name(cluster: &ClusterId) -> String {
     format!("{SOURCE_LEASE_PREFIX}{cluster}")
 }
 
-/// How the Leases of sources are asked for.
+/// Selector of the Leases of sources.
 pub(super) fn selector() -> String {
     format!("{LABEL_MANAGED_BY}={AGENT_MANAGER},{LABEL_SOURCE_CLUSTER}")
 }
@@ -41,7 +41,7 @@ pub(super) fn source(lease: &Lease) -> Option<ClusterId> {
     (named && labelled && made).then_some(cluster)
 }
 
-/// What it says.
+/// Reads a Lease.
 pub(super) fn read(lease: &Lease) -> SourceLease {
     let spec = lease.spec.as_ref();
     let seconds = spec.and_then(|spec| spec.lease_duration_seconds);
@@ -57,7 +57,7 @@ pub(super) fn read(lease: &Lease) -> SourceLease {
     }
 }
 
-/// Which one it is, in which version.
+/// Its version.
 pub(super) fn stamp(lease: &Lease) -> Stamp {
     Stamp {
         uid: lease.uid().unwrap_or_default().into(),

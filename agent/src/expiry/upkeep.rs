@@ -1,5 +1,5 @@
-//! Owns: which Leases of source clusters the leader makes, renews and deletes: one for each source whose slices stand in
-//! the cluster, renewed as long as the hub confirms the source, or while the hub is away if it was said so. Time is an
+//! Owns: which Leases of source clusters the leader makes, renews and deletes: one for each source with slices in the
+//! cluster, renewed as long as the hub confirms the source, or while the hub is away if the settings say so. Time is an
 //! argument, by one monotonic clock.
 //! Never: judges whether one is over (`judge`), or asks an API server.
 
@@ -13,14 +13,13 @@ use shared::model::{ClusterId, policy::LossAction};
 use super::judge::{SourceLease, Stamp};
 use crate::plan::Situation;
 
-/// How long a renewal holds, unless it is said otherwise.
+/// Default duration of a source's Lease.
 pub const DURATION_DEFAULT: Duration = Duration::from_secs(15 * 60);
 /// Shortest time that a renewal may hold.
 pub const DURATION_MIN: Duration = Duration::from_secs(5);
 /// Longest time that a renewal may hold.
 pub const DURATION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often the Leases are renewed, unless it is said otherwise. At most half of what a renewal holds, so that one may
-/// fail.
+/// Default renewal interval. At most half of the duration, so that one renewal may fail.
 pub const RENEW_DEFAULT: Duration = Duration::from_secs(5 * 60);
 /// Shortest time between two renewals.
 pub const RENEW_MIN: Duration = Duration::from_secs(1);
@@ -31,7 +30,7 @@ const LOOK_MIN: Duration = Duration::from_millis(500);
 /// Longest wait between two looks.
 const LOOK_MAX: Duration = Duration::from_secs(60);
 
-/// What becomes of the Leases while the hub is away.
+/// Fate of the Leases while the hub is away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum OnHubLoss {
     /// They are renewed: what came from other clusters stays for as long as an agent leads.
@@ -41,14 +40,14 @@ pub enum OnHubLoss {
     Expire,
 }
 
-/// What is said of the Leases at the start.
+/// Settings of the Leases at the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Settings {
-    /// How long a renewal holds: [`DURATION_MIN`] to [`DURATION_MAX`].
+    /// Duration of a renewal: [`DURATION_MIN`] to [`DURATION_MAX`].
     pub duration: Duration,
-    /// How often they are renewed: at least [`RENEW_MIN`], at most half of `duration`.
+    /// Renewal interval: at least [`RENEW_MIN`], at most half of `duration`.
     pub renew: Duration,
-    /// What becomes of them while the hub is away.
+    /// Fate of the Leases while the hub is away.
     pub on_hub_loss: OnHubLoss,
 }
 
@@ -63,7 +62,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// What is wrong with them, in a line.
+    /// The first problem of the settings, in a line.
     pub fn problem(&self) -> Option<String> {
         if !(DURATION_MIN..=DURATION_MAX).contains(&self.duration) {
             return Some(format!(
@@ -85,13 +84,13 @@ impl Settings {
         })
     }
 
-    /// How long to wait between two looks at the Leases.
+    /// Time to wait between two looks at the Leases.
     pub fn look_every(&self) -> Duration {
         (self.duration / LOOKS).min(self.renew).clamp(LOOK_MIN, LOOK_MAX)
     }
 }
 
-/// What to do with the Lease of a source. An absent action: nobody knows it, so that nothing goes.
+/// A step for the Lease of a source. An absent action is unknown: nothing is removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// It is made.
@@ -102,7 +101,7 @@ pub enum Task {
     Delete(ClusterId),
 }
 
-/// What the leader remembers of its own renewals.
+/// The leader's memory of its own renewals.
 #[derive(Debug, Clone)]
 pub struct Upkeep {
     settings: Settings,
@@ -119,7 +118,7 @@ impl Upkeep {
         }
     }
 
-    /// What to do `now` with the Leases that were found.
+    /// Returns the steps due `now` for the Leases found.
     pub fn tasks(
         &self,
         found: &BTreeMap<ClusterId, SourceLease>,
@@ -139,7 +138,7 @@ impl Upkeep {
             let action = action.unwrap_or(LossAction::Retain);
             match lease {
                 None => Some(Task::Create(cluster.clone(), action)),
-                // What a hub sent, and expired, stays away only as long as its Lease says so.
+                // Objects that a hub sent, and that expired, stay away only as long as their Lease says so.
                 Some(_) if !is_needed(cluster) => Some(Task::Delete(cluster.clone())),
                 Some(lease) => {
                     let differs = told.is_some_and(|told| lease.on_expiry != Some(told));
@@ -151,8 +150,8 @@ impl Upkeep {
         clusters.into_iter().filter_map(task).collect()
     }
 
-    /// The leader renews the Lease of the source: the hub confirms it, or is away and what came from it stays. Nothing
-    /// speaks for a source once this cluster's own membership has ended.
+    /// The leader renews the Lease of the source: the hub confirms it, or is away and what came from it stays. Nobody
+    /// confirms a source once this cluster's own membership has ended.
     pub fn is_kept(&self, cluster: &ClusterId, situation: &Situation) -> bool {
         if situation.ended {
             false

@@ -1,5 +1,5 @@
-//! The questions to the API server: its probes, the Leases of the leaders, and the identity Leases anew. Each has an
-//! answer or is given up in seconds. It judges nothing.
+//! The requests to the API server: its probes, the Leases of the leaders, and a new listing of the identity Leases.
+//! Each has an answer or is given up in seconds. It judges nothing.
 
 use std::{collections::BTreeMap, error::Error as _, io::ErrorKind, time::Duration};
 
@@ -19,7 +19,7 @@ use tracing::debug;
 use super::{observed::KeptLease, probes::Answer};
 use crate::watch::{Kept, Watched};
 
-/// How long an answer may take.
+/// Time that an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);
 /// Every so many turns the connection of a probe is closed behind it: the next one opens another, which a load balancer
 /// may give to another server. In these turns the version is asked for, and leaders that were not there are.
@@ -27,7 +27,7 @@ const NEW_CONNECTION_EVERY: u32 = 6;
 /// Most identity Leases that are listed.
 const LIST_MAX: u32 = 500;
 
-/// What the Lease of a leader answered.
+/// The outcome of reading a leader's Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaderRead {
     /// Its resourceVersion.
@@ -38,7 +38,7 @@ pub enum LeaderRead {
     Unanswered,
 }
 
-/// What was answered at one time.
+/// The answers of one look.
 pub struct Answers {
     /// To /readyz.
     pub readyz: Answer,
@@ -46,17 +46,17 @@ pub struct Answers {
     pub livez: Answer,
     /// The Lease of the controller manager's leader.
     pub controller_manager: LeaderRead,
-    /// That of the scheduler's.
+    /// The scheduler's Lease.
     pub scheduler: LeaderRead,
-    /// Whether the API server had no time to list identity Leases; absent: it was not asked.
+    /// True if the API server had no time to list identity Leases; absent: it was not asked.
     pub no_time: Option<bool>,
 }
 
-/// One who asks.
+/// The sender of the requests.
 pub struct Questions {
     client: Client,
     leases: Api<Lease>,
-    /// Where the identity Leases go, of both forms.
+    /// Stores for the identity Leases of both forms.
     stores: (Watched<KeptLease>, Watched<KeptLease>),
     turn: u32,
     /// Leaders that were not there: controller manager and scheduler.
@@ -66,7 +66,7 @@ pub struct Questions {
 }
 
 impl Questions {
-    /// One who has asked nothing.
+    /// A sender that has asked nothing.
     pub fn new(client: Client, current: Watched<KeptLease>, old: Watched<KeptLease>) -> Self {
         Self {
             leases: Api::namespaced(client.clone(), KUBE_SYSTEM_NAMESPACE),
@@ -157,7 +157,7 @@ impl Questions {
         Some(one || other)
     }
 
-    /// True: the API server had no time. What is new is left to the watch, which knows in which order things happened.
+    /// True: the API server had no time. New objects are left to the watch, which knows the order of events.
     async fn list_into(&self, selector: &str, store: &Watched<KeptLease>) -> bool {
         let before = store.all();
         if before.is_empty() {
@@ -203,7 +203,7 @@ impl Questions {
     }
 }
 
-/// What a request means that nobody answered.
+/// Classifies a request without an answer.
 fn unanswered(error: &kube::Error) -> Answer {
     debug!(%error, "a probe was not answered");
     let mut cause = error.source();

@@ -19,20 +19,20 @@ pub const GOOD_IN_A_ROW: u32 = 2;
 /// So long it is well before it counts as well again.
 pub const GOOD_FOR: Duration = Duration::from_secs(20);
 
-/// One who judges a control plane.
+/// The judge of a control plane.
 #[derive(Debug, Clone)]
 pub struct Judge {
     started: Duration,
     probes: Probes,
     leases: IdentityLeases,
-    /// Whether the Leases can be read; absent: they were not listed yet.
+    /// True if the Leases can be read; absent: they were not listed yet.
     leases_readable: Option<bool>,
     /// The API server had no time for the last question for them: that they stand still says nothing.
     blind: bool,
     controller_manager: Leader,
     scheduler: Leader,
     reason: Option<Reason>,
-    /// When an answer was last not good.
+    /// Time at which an answer was last not good.
     failed_at: Duration,
     /// Since when nothing else speaks against one that failed.
     good_since: Option<Duration>,
@@ -72,7 +72,7 @@ impl Judge {
         }
     }
 
-    /// Whether the API server had no time to list them.
+    /// Notes whether the API server had no time to list them.
     pub fn blind(&mut self, blind: bool) {
         self.blind = blind;
     }
@@ -87,13 +87,13 @@ impl Judge {
         self.scheduler.take(now, version);
     }
 
-    /// Whether some Lease stands still for longer than it should, so that it is worth asking for all of them.
+    /// Returns true if some Lease has not moved for too long, so that it is worth listing all of them.
     pub fn misses_renewals(&self, now: Duration) -> bool {
         let (fresh, expected) = self.leases.counts(now);
         fresh < expected
     }
 
-    /// Whether it was found to fail.
+    /// Returns true if it was found to fail.
     pub fn has_failed(&self) -> bool {
         self.reason
             .is_some_and(|reason| reason.is_healthy() == Some(false))
@@ -119,7 +119,7 @@ impl Judge {
         })
     }
 
-    /// Whether it was found to fail, or could not be asked: so it was not known to be well.
+    /// Returns true if the last look failed or got no answer, so that the control plane was not known to be well.
     fn was_not_well(&self) -> bool {
         let known = self.reason.filter(|reason| *reason != Reason::Starting);
         known.is_some_and(|reason| reason.is_healthy() != Some(true))
@@ -128,7 +128,7 @@ impl Judge {
     /// Keeps to what was not well until the control plane was well for a while.
     fn settle(&mut self, now: Duration, concluded: Option<Reason>) -> Option<Reason> {
         let Some(reason) = concluded else {
-            // What is not certain changes nothing; what was never certain is unknown after a while.
+            // An uncertain sign changes nothing; a status that was never certain is unknown after a while.
             self.good_since = None;
             let waits = now.saturating_sub(self.started) < STARTING;
             return self.reason.or((!waits).then_some(Reason::Starting));
@@ -138,7 +138,7 @@ impl Judge {
             self.good_since = None;
             return Some(reason);
         }
-        // What the probes found is over since the last of them that failed.
+        // Findings of the probes are over with the last failed one.
         let by_probes = !matches!(
             self.reason,
             Some(
@@ -158,7 +158,7 @@ impl Judge {
         self.reason
     }
 
-    /// What the signs say now: the first rule that holds. `None`: none does.
+    /// Verdict of the signs now: the first rule that holds. `None`: none does.
     fn conclude(&self, now: Duration) -> Option<Reason> {
         let last = self.probes.last()?;
         let well = *last == Answer::Passed;

@@ -1,5 +1,5 @@
 //! Owns: whether somebody renews the Lease of a leader in kube-system (controller manager, scheduler).
-//! Never: takes what cannot be read, or was never seen to move, for lost: clusters of providers have none.
+//! Never: takes a leader that cannot be read, or was never seen to move, for lost: clusters of providers have none.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ pub const LOST_AFTER: Duration = Duration::from_secs(60);
 pub struct Leader {
     /// Its resourceVersion.
     version: Option<Box<str>>,
-    /// When it was seen to change.
+    /// Time at which it was seen to change.
     moved: Option<Duration>,
-    /// When it was last read.
+    /// Time at which it was last read.
     read: Duration,
 }
 
@@ -33,7 +33,7 @@ impl Leader {
         self.version = Some(version.into());
     }
 
-    /// Whether it moved once, and was read without a change for too long.
+    /// Returns true if it moved once, and was read without a change for too long.
     pub fn is_lost(&self) -> bool {
         self.moved
             .is_some_and(|at| self.read.saturating_sub(at) > LOST_AFTER)

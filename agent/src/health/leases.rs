@@ -24,7 +24,7 @@ const RESTARTS_TOLERATED: usize = 3;
 const RESTARTS_MAX: usize = 16;
 /// Two renewals closer than this are of two servers.
 const QUICK: Duration = Duration::from_secs(7);
-/// When they go on for so long.
+/// Shortest duration of such changes.
 const SHARED_AFTER: Duration = Duration::from_secs(60);
 /// Most Leases that are looked at, by name: a control plane has a handful of servers.
 pub const LEASES_MAX: usize = 64;
@@ -32,7 +32,7 @@ pub const LEASES_MAX: usize = 64;
 /// Identity Leases by name.
 pub type Picture = BTreeMap<Box<str>, IdentityLease>;
 
-/// Which releases keep Leases of this form.
+/// The Kubernetes releases that keep Leases of this form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
     /// 1.26 and before, by the label `k8s.io/component`.
@@ -41,14 +41,14 @@ pub enum Form {
     Current,
 }
 
-/// An identity Lease as it stands.
+/// An identity Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IdentityLease {
     /// Its uid.
     pub uid: Box<str>,
     /// Another one for every start, from 1.35 on.
     pub holder: Box<str>,
-    /// When it was renewed, by the server's clock: compared with itself only. In microseconds.
+    /// Time at which it was renewed, by the server's clock: compared with itself only. In microseconds.
     pub renewed: Option<i64>,
     /// The label with the host's name; empty: it has none, as those before 1.26.
     pub host: Box<str>,
@@ -56,24 +56,24 @@ pub struct IdentityLease {
     pub form: Form,
 }
 
-/// What is remembered of a Lease that is there.
+/// Memory of an existing Lease.
 #[derive(Debug, Clone)]
 struct Seen {
     lease: IdentityLease,
-    /// When it was first seen.
+    /// Time at which it was first seen.
     since: Duration,
-    /// When it was last seen to change.
+    /// Time at which it was last seen to change.
     moved: Option<Duration>,
     /// Since when renewals come closer than [`QUICK`], and when the last such pair came.
     quick: Option<(Duration, Duration)>,
 }
 
-/// What is remembered of a host.
+/// Memory of a host.
 #[derive(Debug, Clone, Default)]
 struct History {
-    /// When its server started again, and whether that is inferred.
+    /// Time at which its server started again, and whether that is inferred.
     restarts: VecDeque<(Duration, bool)>,
-    /// When its last Lease went.
+    /// Time at which its last Lease went.
     gone: Option<Duration>,
 }
 
@@ -145,36 +145,36 @@ impl IdentityLeases {
         (self.fresh(now), expected.max(self.present(now)))
     }
 
-    /// Whether one of them moves.
+    /// Returns true if one of them moves.
     pub fn any_fresh(&self, now: Duration) -> bool {
         self.fresh(now) > 0
     }
 
-    /// Whether one was seen to move since the agent reads them.
+    /// Returns true if one was seen to move since the agent reads them.
     pub fn any_moved(&self) -> bool {
         self.leases.values().any(|seen| seen.moved.is_some())
     }
 
-    /// Whether one may move yet.
+    /// Returns true if one may move yet.
     pub fn any_unknown(&self, now: Duration) -> bool {
         let mut states = self.leases.values().map(|seen| seen.state(now));
         states.any(|state| state == ApiServerState::Unknown)
     }
 
-    /// Whether some moved, and all are dead now.
+    /// Returns true if some moved, and all are dead now.
     pub fn all_died(&self, now: Duration) -> bool {
         let mut states = self.leases.values().map(|seen| seen.state(now));
         self.any_moved() && states.all(|state| state == ApiServerState::Dead)
     }
 
-    /// Whether a server starts again and again.
+    /// Returns true if a server starts again and again.
     pub fn any_flaps(&self) -> bool {
         self.histories
             .values()
             .any(|history| history.restarts.len() > RESTARTS_TOLERATED)
     }
 
-    /// Whether two servers keep one Lease.
+    /// Returns true if two servers keep one Lease.
     pub fn any_shared(&self, now: Duration) -> bool {
         self.leases.values().any(|seen| seen.is_shared(now))
     }
@@ -254,8 +254,8 @@ impl IdentityLeases {
         u32::try_from(fresh.count()).unwrap_or(u32::MAX)
     }
 
-    /// Servers that are there as far as anybody can tell: those that are fresh, and those that nobody saw move, for
-    /// they may have died before anybody looked.
+    /// Servers that exist as far as anybody can tell: the fresh ones, and those that never moved, which may have died
+    /// before the first look.
     fn present(&self, now: Duration) -> u32 {
         let hosts = self.hosts();
         let present = hosts.values().filter(|leases| {
@@ -265,8 +265,8 @@ impl IdentityLeases {
         u32::try_from(present.count()).unwrap_or(u32::MAX)
     }
 
-    /// Whether a server's Leases are no leftovers: of an older release that nobody collects, or, without a host's name,
-    /// of an earlier start.
+    /// Returns true if a server's Leases are no leftovers: of an older release that nobody collects, or, without a
+    /// host's name, of an earlier start.
     fn counts_in(&self, leases: &[&Seen], now: Duration) -> bool {
         let state = best(leases, now);
         if state == ApiServerState::Fresh || state == ApiServerState::Unknown {

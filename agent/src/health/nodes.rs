@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use shared::model::{NodesHealth, health::NODES_NAMED_MAX};
 
-/// How long a node may not be ready before it counts.
+/// Default time for which a node may be not ready.
 pub const TOLERANCE_DEFAULT: Duration = Duration::from_secs(60);
 
 /// Nodes, as they were seen over time.
@@ -13,7 +13,7 @@ pub const TOLERANCE_DEFAULT: Duration = Duration::from_secs(60);
 pub struct Nodes {
     tolerance: Duration,
     total: u32,
-    /// When they were first seen.
+    /// Time at which they were first seen.
     began: Option<Duration>,
     /// Since when each is seen not to be ready.
     not_ready: BTreeMap<Box<str>, Duration>,

@@ -1,5 +1,5 @@
-//! What is kept of identity Leases and of Nodes. A Node is tens of kilobytes: only its condition Ready is read of it.
-//! Nothing here decides.
+//! The kept parts of identity Leases and Nodes. A Node is tens of kilobytes: only its condition Ready is kept. Nothing
+//! here decides.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use shared::api::{convert::shown_name, names::LABEL_HOSTNAME};
 use super::leases::{Form, IdentityLease, Picture};
 use crate::watch::{Head, Kept, Watched};
 
-/// What is kept of an identity Lease.
+/// The kept part of an identity Lease.
 #[derive(Debug)]
 pub struct KeptLease {
     head: Head,
@@ -112,7 +112,7 @@ impl Resource for NodeReadiness {
     }
 }
 
-/// What is kept of a Node.
+/// The kept part of a Node.
 #[derive(Debug)]
 pub struct KeptNode {
     head: Head,

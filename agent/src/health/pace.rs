@@ -1,15 +1,15 @@
-//! Owns: when a health is reported: a flip at once, anything else at most every 30 s, for every report is an event and a
-//! write of a ClusterProfile.
+//! Owns: when a health is reported: a flip at once, anything else at most every 30 s, because every report is an event
+//! and a write of a ClusterProfile.
 //! Never: changes what is reported.
 
 use std::{sync::Arc, time::Duration};
 
 use shared::model::{Health, NodesHealth};
 
-/// How often what is no flip is reported, at most.
+/// Shortest interval between reports without a flip.
 pub const ORDINARY_EVERY: Duration = Duration::from_secs(30);
 
-/// What was reported, and when.
+/// The last report and its time.
 #[derive(Debug, Clone, Default)]
 pub struct Pace(Option<(Arc<Health>, Duration)>);
 
@@ -28,7 +28,7 @@ impl Pace {
     }
 }
 
-/// Whether a condition changes its status, or something is known for the first time.
+/// Returns true if a condition changes its status, or something is known for the first time.
 fn flips(before: &Health, after: &Health) -> bool {
     let control_plane = |health: &Health| health.verdict.as_ref().map(|verdict| verdict.reason.is_healthy());
     let nodes = |health: &Health| {

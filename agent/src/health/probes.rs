@@ -1,12 +1,12 @@
-//! Owns: what the answers of /readyz and /livez come to: failures in a row, of the server and of etcd behind it.
+//! Owns: the meaning of the answers of /readyz and /livez: failures in a row, of the server and of etcd behind it.
 //! Never: asks.
 
 /// Failures in a row that count: one late answer is no outage.
 pub const FAILURES_IN_A_ROW: u32 = 3;
-/// How the names of the checks of etcd begin.
+/// Prefix of the names of etcd's checks.
 const ETCD_CHECK: &str = "etcd";
 
-/// What came of asking once.
+/// The outcome of one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// All checks pass.
@@ -65,17 +65,17 @@ impl Probes {
         self.last = Some(readyz);
     }
 
-    /// What /readyz answered last.
+    /// The last answer of /readyz.
     pub fn last(&self) -> Option<&Answer> {
         self.last.as_ref()
     }
 
-    /// Whether it failed often enough to count.
+    /// Returns true if it failed often enough to count.
     pub fn fails(&self) -> bool {
         self.failures >= FAILURES_IN_A_ROW
     }
 
-    /// Whether etcd did.
+    /// Returns true if etcd did.
     pub fn etcd_fails(&self) -> bool {
         self.etcd_failures >= FAILURES_IN_A_ROW
     }

@@ -30,26 +30,26 @@ use crate::{
     watch::{Dirty, Watched, follow, follow_labelled},
 };
 
-/// How often the control plane is asked, at most: an agent asks up to a tenth sooner, so that a fleet that was started at
-/// one moment does not ask at one moment.
+/// Longest interval between probes of the control plane. An agent probes up to a tenth sooner, so that a fleet started
+/// at one moment spreads its probes.
 pub const PROBE_INTERVAL: Duration = Duration::from_secs(10);
 /// The part of the interval by which agents differ.
 const PROBE_SPREAD: f64 = 0.1;
-/// How often it is asked while it fails: its recovery is to be seen in half a minute.
+/// Probe interval while probes fail: a recovery is to be seen within half a minute.
 const PROBE_INTERVAL_FAILED: Duration = Duration::from_secs(5);
-/// How often all identity Leases are listed anew: a watch that says nothing may be dead itself.
+/// Interval of listing all identity Leases anew: a silent watch may be dead itself.
 const LIST_INTERVAL: Duration = Duration::from_secs(60);
-/// How often what time alone changes is looked at.
+/// Interval of checks that depend on time alone.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// What the questions depend on.
+/// Inputs of the questions.
 #[derive(Debug, Clone, Copy, Default)]
 struct Wanted {
     failed: bool,
     list: bool,
 }
 
-/// One who watches the health of a cluster.
+/// The watcher of a cluster's health.
 pub struct HealthWatch {
     client: Client,
     clock: Monotonic,
@@ -172,7 +172,7 @@ impl HealthWatch {
         }
     }
 
-    /// What nobody tells is looked at.
+    /// Checks what no event announces.
     fn second(&mut self) {
         let listed = self.current.is_listed() && self.old.is_listed();
         if listed != self.leases_were_listed {

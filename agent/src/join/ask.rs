@@ -23,7 +23,7 @@ const ANSWER_WAIT: Duration = Duration::from_secs(15);
 const PAUSE: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(5);
 
-/// What a hub gave.
+/// Credentials that a hub gave.
 pub(super) struct Given {
     /// PEM, with what it leads over.
     pub certificate: String,
@@ -98,7 +98,7 @@ fn failed(status: &Status) -> Failed {
     }
 }
 
-/// What was given, if it is for this cluster and key.
+/// Returns the credentials if they are for this cluster and key.
 fn checked(answer: v1::JoinResponse, cluster: &ClusterId, key: &str) -> anyhow::Result<Given> {
     let credentials = Credentials::from_pem(&Pem {
         cert: answer.certificate.clone().into_bytes(),

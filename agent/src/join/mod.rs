@@ -1,5 +1,5 @@
-//! Joins with one string: makes a key, stores it first, asks the hub for a certificate, stores that too. Whoever comes
-//! again after any step goes on from there, with the same key.
+//! Joins with one string: makes a key, stores it first, asks the hub for a certificate, stores that too. An agent that
+//! starts again after any step continues from there, with the same key.
 //!
 //! * `store.rs`: where key and certificate are kept: files, and in a cluster a Secret. `ask.rs`: the call.
 //!
@@ -22,12 +22,11 @@ use tracing::info;
 
 pub(crate) use self::store::{Kept, Store};
 
-/// How an agent joins.
+/// Flags of joining.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct JoinArgs {
-    /// The join string that `tributary token create` printed. The agent makes its key, is given a certificate, and keeps
-    /// both in the files of --tls-key, --tls-cert and --tls-ca; once they are there the string counts for nothing but the
-    /// hub's address
+    /// Join string from `tributary token create`. The agent makes its key, receives a certificate, and stores both in
+    /// the files of --tls-key, --tls-cert and --tls-ca; once they exist, only the hub's addresses in the string count
     #[arg(
         long,
         env = "TRIBUTARY_JOIN",
@@ -39,14 +38,14 @@ pub struct JoinArgs {
     /// A file with the join string
     #[arg(long, env = "TRIBUTARY_JOIN_FILE", value_name = "FILE")]
     pub join_file: Option<PathBuf>,
-    /// Secret in the agent's namespace in which key and certificate are kept as well, so that every pod has the same. It must
+    /// Secret in the agent's namespace that stores key and certificate as well, so that every pod has the same. It must
     /// exist, and may be empty
     #[arg(long, env = "TRIBUTARY_JOIN_SECRET", value_name = "NAME")]
     pub join_secret: Option<String>,
 }
 
 impl JoinArgs {
-    /// What the string says, if there is one.
+    /// Parses the join string, if there is one.
     pub fn read(&self) -> anyhow::Result<Option<JoinString>> {
         let text = match (&self.join, &self.join_file) {
             (Some(text), _) => text.clone(),

@@ -1,5 +1,5 @@
-//! Owns: where key, certificate and roots of a cluster that joined are kept: in the files of the flags, and in a Secret that
-//! every pod reads. What the Secret has counts; it is changed only in the version that was read.
+//! Owns: where key, certificate and roots of a cluster that joined are kept: in the files of the flags, and in a Secret
+//! that every pod reads. The Secret's content counts; it is changed only in the version that was read.
 //! Never: makes a Secret; the agent has no right to.
 
 use std::{
@@ -20,10 +20,10 @@ use shared::{
 const KEY: &str = "tls.key";
 const CERTIFICATE: &str = "tls.crt";
 const AUTHORITIES: &str = "ca.crt";
-/// How often a Secret that others change is read again.
+/// Attempts to read a Secret again that others change.
 const ATTEMPTS_MAX: u32 = 5;
 
-/// What is kept, as PEM.
+/// Stored credentials, as PEM.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Kept {
     /// The private key.
@@ -34,14 +34,14 @@ pub(crate) struct Kept {
     pub authorities: Option<String>,
 }
 
-/// Where it is kept.
+/// The place of the stored credentials.
 pub(crate) struct Store<'a> {
     files: &'a TlsFiles,
     secret: Option<(Api<Secret>, &'a str)>,
 }
 
 impl Kept {
-    /// Whether an agent can run with it.
+    /// Returns true if an agent can run with it.
     pub(crate) fn is_complete(&self) -> bool {
         self.key.is_some() && self.certificate.is_some() && self.authorities.is_some()
     }
@@ -56,7 +56,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// What is there.
+    /// Reads the stored credentials.
     pub(crate) async fn read(&self) -> anyhow::Result<Kept> {
         if let Some((secrets, name)) = &self.secret {
             return Ok(from_secret(&read_secret(secrets, name).await?));
@@ -68,7 +68,7 @@ impl<'a> Store<'a> {
         })
     }
 
-    /// Keeps a key before anybody hears of it, and says which one is kept: another pod may have been faster.
+    /// Stores a key before anybody learns of it, and returns the stored one: another pod may have been faster.
     pub(crate) async fn keep_key(&self, key: String) -> anyhow::Result<String> {
         let Some((secrets, name)) = &self.secret else {
             write(&self.files.key, &key, Readers::Owner)?;
@@ -127,8 +127,8 @@ impl<'a> Store<'a> {
         bail!("Secret {name} is changed by others all the time: find out who does")
     }
 
-    /// Keeps another key beside the one that is in force, before anybody hears of it, and says which one is kept: another
-    /// pod may have been faster. `kept`: what was read before.
+    /// Stores another key beside the one in use, before anybody learns of it, and returns the stored one: another pod
+    /// may have been faster. `kept`: what was read before.
     pub(crate) async fn keep_next_key(
         &self,
         kept: &Kept,
@@ -168,8 +168,8 @@ impl<'a> Store<'a> {
         write(&self.files.key, &format!("{text}{key}"), Readers::Owner)
     }
 
-    /// Puts a new certificate and its key in the place of those in force: in the Secret in one write, in the files by
-    /// that of the certificate, for the key is there already.
+    /// Replaces the certificate and key in use: in the Secret in one write, in the files by writing the certificate,
+    /// because the key is there already.
     pub(crate) async fn switch(&self, kept: &Kept, current: KeyFingerprint) -> anyhow::Result<()> {
         let Kept {
             key: Some(key),
@@ -224,7 +224,7 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// What is written to the files, in this order, when the file of the key has `before`.
+    /// Writes to the files, in this order, if the key's file has `before`.
     fn writes(&self, kept: &Kept, before: Option<String>) -> Vec<(&'a Path, String, Readers)> {
         let mut writes = Vec::new();
         if let (Some(before), Some(key)) = (&before, &kept.key) {
@@ -275,7 +275,7 @@ async fn read_secret(secrets: &Api<Secret>, name: &str) -> anyhow::Result<Secret
     }
 }
 
-/// Writes over the version that was read; false if it is another one by now.
+/// Writes over the version that was read; false if it has changed since.
 async fn replace(secrets: &Api<Secret>, mut secret: Secret, values: &[(&str, &str)]) -> anyhow::Result<bool> {
     let name = secret.metadata.name.clone().unwrap_or_default();
     let data = secret.data.get_or_insert_default();
@@ -289,7 +289,7 @@ async fn replace(secrets: &Api<Secret>, mut secret: Secret, values: &[(&str, &st
     }
 }
 
-/// Who may read a file.
+/// The users who may read a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Readers {
     Everybody,
@@ -304,7 +304,7 @@ fn read_file(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Writes beside the file, to the disk, and renames: whoever looks never reads half of it.
+/// Writes beside the file, to the disk, and renames: a reader never sees half of it.
 fn write(path: &Path, text: &str, readers: Readers) -> anyhow::Result<()> {
     let cannot = || {
         format!(
@@ -339,7 +339,7 @@ fn write(path: &Path, text: &str, readers: Readers) -> anyhow::Result<()> {
     file.write_all(text.as_bytes()).with_context(cannot)?;
     file.sync_all().with_context(cannot)?;
     fs::rename(beside, path).with_context(cannot)?;
-    // The name has to be on the disk too, before a hub hears of the key.
+    // The name has to be on the disk too, before the key reaches a hub.
     if let Some(directory) = directory {
         fs::File::open(directory)
             .and_then(|directory| directory.sync_all())
@@ -450,7 +450,7 @@ mod tests {
             let switched = Some(certificate) == new.certificate;
             let expected = if switched { &new } else { &old };
             assert_eq!(in_force, fingerprint(expected), "cut after {cut}");
-            // Whoever starts again goes on, and ends with one key.
+            // A restart continues, and ends with one key.
             store.switch(&new, fingerprint(&old)).await.expect("switched");
             assert_eq!(key_in_force(&files), fingerprint(&new));
             assert_eq!(fs::read_to_string(&files.key).expect("a key"), new_key);

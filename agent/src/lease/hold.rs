@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::machine::{RENEW_DEADLINE, Record};
 
-/// What the Lease says to the one who took it.
+/// The Lease's verdict on the holder that took it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// It is held as it was taken.
@@ -17,7 +17,7 @@ pub enum Standing {
     Lost(Box<str>),
 }
 
-/// How the hold number `transitions` of `holder` stands.
+/// Returns the state of hold number `transitions` of `holder`.
 pub fn standing(holder: &str, transitions: i32, found: Option<&Record>) -> Standing {
     match found {
         None => Standing::Gone,
@@ -27,7 +27,7 @@ pub fn standing(holder: &str, transitions: i32, found: Option<&Record>) -> Stand
     }
 }
 
-/// What a holder may do.
+/// Rights of a holder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum May {
     /// Nothing: another one leads, or it gave the Lease back. It ends.
@@ -42,7 +42,7 @@ pub enum May {
 /// The Lease in the hands of the one who took it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hold {
-    /// When the last renewal began that succeeded: it may have landed at once.
+    /// Time at which the last renewal began that succeeded: it may have landed at once.
     renewed: Duration,
     over: bool,
 }
@@ -76,7 +76,7 @@ impl Hold {
         (!self.over).then_some(self.renewed + RENEW_DEADLINE)
     }
 
-    /// What is allowed `now`.
+    /// The holder's rights `now`.
     pub fn may(&self, now: Duration) -> May {
         match self.writes_until() {
             None => May::End,

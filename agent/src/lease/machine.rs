@@ -1,20 +1,21 @@
-//! Owns: who may take the agent's Lease: what it means, as it is seen at some moment, to an agent that wants it; and the
-//! times that leadership is made of. A Lease is over when it was *seen* unmoved for its duration, by the one monotonic
-//! time that is passed in; what the cluster's clocks say is only compared with itself.
+//! Owns: who may take the agent's Lease: its meaning at some moment to an agent that wants it; and the times of
+//! leadership. A Lease is over when it was *seen* unmoved for its duration, by the one monotonic time that is passed
+//! in; what the cluster's clocks say is only compared with itself.
 //! Never: says what its holder may do (`hold`).
 
 use std::time::Duration;
 
 use shared::model::Epoch;
 
-/// How long a renewal holds if the Lease does not say.
+/// Duration of a Lease that does not state one.
 pub const DURATION_DEFAULT: Duration = Duration::from_secs(40);
-/// How long a renewal holds, as a holder of this release says: so long its Lease is seen unmoved before another takes it.
+/// Duration of a renewal, as this release's holder states it: another may take the Lease once it has seen no change for
+/// so long.
 pub const DURATION: Duration = Duration::from_secs(6);
-/// How long its holder writes after the last renewal that it began with success. Clocks whose paces are wrong by
-/// [`PACE_ERROR_PERCENT_MAX`] agree that it is over at least a second before another may write.
+/// Time after the start of its last successful renewal for which the holder may write. With clocks wrong by at most
+/// [`PACE_ERROR_PERCENT_MAX`] it ends at least a second before another may write.
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(4);
-/// How often the holder renews it, and one who waits looks at it: so late a release is noticed.
+/// Interval at which the holder renews the Lease and others look at it: a release is noticed at most this late.
 pub const RETRY_PERIOD: Duration = Duration::from_secs(1);
 /// By how much the pace of a monotonic clock may be wrong, in a hundred: 4 s by a slow one are over before 6 s by a
 /// fast one, for 4 / 0.9 < 6 / 1.1. Clocks are a thousand times better; a paused virtual machine is not.
@@ -25,16 +26,16 @@ pub const BLIND_MAX: Duration = Duration::from_secs(3);
 /// Shortest time that the holder has to renew after such a time, before it is replaced.
 pub const RETURN_WAIT: Duration = Duration::from_secs(2);
 
-/// A Lease as it stands.
+/// The content of a Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it; empty: nobody.
+    /// Its holder; empty: nobody.
     pub holder: Box<str>,
-    /// When the holder says it renewed it, in microseconds. Only ever compared with itself.
+    /// Time at which the holder says it renewed it, in microseconds. Only ever compared with itself.
     pub renewed: Option<i64>,
-    /// How long a renewal holds.
+    /// Duration of a renewal.
     pub duration: Duration,
-    /// How often it has been taken.
+    /// Number of times it has been taken.
     pub transitions: i32,
     /// The highest epoch that this cluster has known.
     pub epoch: Option<Epoch>,
@@ -49,7 +50,7 @@ impl Record {
     }
 }
 
-/// What there is to do for one who wants the Lease.
+/// The next step of a candidate for the Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Take it.
@@ -61,20 +62,20 @@ pub enum Verdict {
     },
     /// Somebody else has it.
     Wait {
-        /// Who.
+        /// The holder.
         holder: Box<str>,
-        /// When it is over if it does not move.
+        /// Time at which it is over if it does not move.
         longest: Duration,
     },
 }
 
-/// One who wants the Lease.
+/// A candidate for the Lease.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     holder: Box<str>,
-    /// What was seen, and when it was first seen like that.
+    /// The last record seen, and when it was first seen.
     seen: Option<(Record, Duration)>,
-    /// When its last look was answered.
+    /// Time at which its last look was answered.
     answered: Option<Duration>,
     /// True once a late answer has let the holder come back first, until the Lease moves. So answers that are late again
     /// and again, or every other time, keep no dead holder in office.
@@ -84,7 +85,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// `holder` names the place, not the process: whoever comes again at the same place goes on at once.
+    /// `holder` names the place, not the process: a restarted process at the same place continues at once.
     pub fn new(holder: impl Into<Box<str>>) -> Self {
         Self {
             holder: holder.into(),
@@ -135,15 +136,16 @@ impl Candidate {
         }
     }
 
-    /// Returns true when the holder may have had no way to renew until now. A late answer may come from an API server that
-    /// stood still for everybody: the holder may come back first, once while its Lease stands still.
+    /// Returns true when the holder may have had no way to renew until now. A late answer may come from an API server
+    /// that hung for everybody: the holder may come back first, once while its Lease does not move.
     fn was_blind(&mut self, before: Duration, asked: Duration, now: Duration) -> bool {
         let unanswered = asked.saturating_sub(before) > BLIND_MAX;
         let is_late = now.saturating_sub(asked) > BLIND_MAX;
         unanswered || (is_late && !std::mem::replace(&mut self.excused, true))
     }
 
-    /// Who waited for an agent of the first release would wait after every clean end of one.
+    /// Returns true if another agent holds it. An agent of the first release leaves its name in the Lease after a clean
+    /// end, so its record does not count.
     fn is_anothers(&self, record: &Record) -> bool {
         !record.holder.is_empty() && record.holder != self.holder && record.given_back
     }

@@ -44,10 +44,10 @@ const _: () = assert!(
 const REQUEST_WAIT: Duration = DURATION;
 /// Most renewals that are under way at a time: while none is answered, another one begins each [`RENEW_WAIT`].
 const RENEWALS_MAX: usize = 3;
-/// How long the release may take: a clean end is not held up by an API server that does not answer.
+/// Time that the release may take: a clean end does not wait for an API server that does not answer.
 pub const RELEASE_WAIT: Duration = Duration::from_secs(3);
 
-/// What is counted of the Lease.
+/// Metrics of the Lease.
 #[derive(Debug, Clone, Default)]
 pub struct LeaseMetrics {
     held: Gauge,
@@ -88,20 +88,20 @@ pub struct AgentLease {
     metrics: LeaseMetrics,
 }
 
-/// What became of one try to take the Lease.
+/// The outcome of one attempt to take the Lease.
 pub enum Attempt {
     /// It is ours.
     Taken(Box<AgentLease>),
     /// Somebody else has it.
     Waiting {
-        /// Who.
+        /// The holder.
         holder: Box<str>,
-        /// When it is over if it does not move.
+        /// Time at which it is over if it does not move.
         longest: Duration,
     },
 }
 
-/// One who wants the Lease, and what it will do with it.
+/// A candidate for the Lease, and its plans for it.
 pub struct Election {
     api: Api<Lease>,
     candidate: Candidate,
@@ -189,8 +189,8 @@ impl Election {
         lease
     }
 
-    /// Tries until the Lease is taken; `waits` hears of everybody who is waited for. What fails at the first try is
-    /// an error, later it is tried again.
+    /// Tries until the Lease is taken; `waits` receives every holder that is waited for. A failure at the first attempt
+    /// is an error, a later one is retried.
     pub async fn won(&mut self, waits: impl Fn()) -> anyhow::Result<AgentLease> {
         let (mut waits_for, mut failing) = (None, false);
         loop {
@@ -287,12 +287,12 @@ impl AgentLease {
         renewed
     }
 
-    /// What its holder may do now.
+    /// The holder's rights now.
     pub fn may(&self) -> May {
         self.held().may((self.clock)())
     }
 
-    /// What changes of the hold changes what may be written, at once.
+    /// Changes the hold, and with it at once the permission to write.
     fn permit(&self, change: impl FnOnce(&mut Hold)) {
         let mut hold = self.held();
         change(&mut hold);
@@ -331,7 +331,7 @@ impl AgentLease {
         }
     }
 
-    /// People hear of it when writing stops and when it goes on; whether it is stopped comes back.
+    /// Reports when writing stops and when it continues; returns whether it is stopped.
     fn tell(&self, failed: Option<String>, before: bool) -> bool {
         let suspended = self.may() != May::Write;
         match failed {
@@ -357,8 +357,8 @@ impl AgentLease {
         }
     }
 
-    /// Writes what we know into the Lease, under `holder`: our name or nobody's. It is read only when its version is not
-    /// known: one that changed the version without an answer costs a conflict and no more.
+    /// Writes what we know into the Lease, under `holder`: our name or nobody's. It is read only when its version is
+    /// not known: a write without an answer that changed the version costs a conflict and no more.
     async fn write(&self, holder: &str) -> anyhow::Result<()> {
         let asked = (self.clock)();
         for _ in 0..CONFLICTS_MAX {
@@ -419,7 +419,7 @@ async fn in_time<T>(answer: impl Future<Output = T>) -> anyhow::Result<T> {
     answered.map_err(|_| anyhow::anyhow!("no answer within {REQUEST_WAIT:?}"))
 }
 
-/// Writes the Lease over what was found, and shows it as it is then. `None`: it is another one by now.
+/// Writes the Lease over what was found, and shows it as it is then. `None`: it has changed since.
 async fn put(
     api: &Api<Lease>,
     found: Option<Lease>,

@@ -1,35 +1,30 @@
 //! The Lease as a Kubernetes object and as a record. It decides nothing.
 
-use std::time::Duration;
-
 use jiff::Timestamp;
-use k8s_openapi::{
-    api::coordination::v1::{Lease, LeaseSpec},
-    apimachinery::pkg::apis::meta::v1::MicroTime,
-};
-use kube::{ResourceExt, api::ObjectMeta};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::ResourceExt;
 use shared::{
-    api::names,
+    api::{
+        leader_lease::{self, Hold},
+        names,
+    },
     model::{Epoch, KeyFingerprint},
 };
 
 use super::machine::{DURATION, DURATION_DEFAULT, Record};
 
-/// What a Lease says whose holder gives it back.
+/// Value of the annotation on a Lease that its holder released.
 const GIVEN_BACK: &str = "true";
 
-/// What the Lease says.
+/// Reads the Lease's record.
 pub(super) fn record(lease: &Lease) -> Record {
-    let spec = lease.spec.clone().unwrap_or_default();
-    let seconds = spec
-        .lease_duration_seconds
-        .and_then(|seconds| u64::try_from(seconds).ok());
+    let hold = Hold::of(lease);
     let epoch = lease.annotations().get(names::ANNOTATION_EPOCH);
     Record {
-        holder: spec.holder_identity.unwrap_or_default().into(),
-        renewed: spec.renew_time.map(|time| time.0.as_microsecond()),
-        duration: seconds.map_or(DURATION_DEFAULT, Duration::from_secs),
-        transitions: spec.lease_transitions.unwrap_or(0),
+        holder: hold.holder.into(),
+        renewed: hold.renewed,
+        duration: hold.duration.unwrap_or(DURATION_DEFAULT),
+        transitions: hold.transitions,
         epoch: epoch.and_then(|epoch| epoch.parse().ok()),
         given_back: lease
             .annotations()
@@ -52,14 +47,10 @@ pub(super) fn accepts_withdrawals(lease: &Lease) -> bool {
 
 /// One that nobody has held.
 pub(super) fn blank() -> Lease {
-    Lease {
-        metadata: ObjectMeta {
-            name: Some(names::AGENT_LEASE.into()),
-            labels: Some([(names::LABEL_MANAGED_BY.into(), names::AGENT_MANAGER.into())].into()),
-            ..ObjectMeta::default()
-        },
-        spec: None,
-    }
+    let mut lease = leader_lease::blank(names::AGENT_LEASE);
+    let labels = lease.labels_mut();
+    labels.insert(names::LABEL_MANAGED_BY.into(), names::AGENT_MANAGER.into());
+    lease
 }
 
 /// Lets `holder` hold the Lease from now on; an empty one lets it go. The epoch in it never falls. `ended`: the key under
@@ -70,20 +61,7 @@ pub(super) fn hold(
     transitions: i32,
     (epoch, ended): (Option<Epoch>, Option<KeyFingerprint>),
 ) {
-    let now = MicroTime(Timestamp::now());
-    let before = lease.spec.take().unwrap_or_default();
-    let goes_on = before.lease_transitions == Some(transitions);
-    lease.spec = Some(LeaseSpec {
-        acquire_time: before
-            .acquire_time
-            .filter(|_| goes_on)
-            .or_else(|| Some(now.clone())),
-        renew_time: Some(now),
-        holder_identity: Some(holder.to_owned()),
-        lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
-        lease_transitions: Some(transitions),
-        ..LeaseSpec::default()
-    });
+    leader_lease::hold(lease, holder, transitions, DURATION, Timestamp::now());
     let annotations = lease.annotations_mut();
     annotations.insert(names::ANNOTATION_GIVEN_BACK.into(), GIVEN_BACK.into());
     annotations.remove(names::ANNOTATION_ACCEPT_WITHDRAWALS); // whoever writes it has heeded it

@@ -34,13 +34,13 @@ impl WritePermit {
         self.0.send_replace(until.map_or(Until::Never, Until::Then));
     }
 
-    /// Writing is allowed, or not, until the contrary is said: for a simulation, whose time is its own.
+    /// Writing is allowed, or not, until changed: for a simulation, whose time is its own.
     #[cfg(any(test, feature = "simulated"))]
     pub fn switch(&self, on: bool) {
         self.0.send_replace(if on { Until::Always } else { Until::Never });
     }
 
-    /// Whether a write may begin now.
+    /// Returns true if a write may begin now.
     pub fn holds(&self) -> bool {
         holds(*self.0.borrow())
     }

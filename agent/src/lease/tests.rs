@@ -31,7 +31,7 @@ impl Server {
                 let (parts, body) = request.into_parts();
                 let body = body.collect_bytes().await.expect("a body");
                 let (code, answer) = server.answer(&parts.method, &body);
-                // What was asked is done, whether anybody waits for the answer or not.
+                // The request is carried out, whether anybody waits for the answer or not.
                 let takes = server.takes.load(std::sync::atomic::Ordering::Relaxed);
                 tokio::time::sleep(Duration::from_millis(takes)).await;
                 let body = Body::from(answer.to_string().into_bytes());

@@ -12,8 +12,8 @@ const WAIT_LONGEST: u64 = 600;
 /// The flags of `leave`.
 #[derive(Debug, Clone, Args)]
 pub struct LeaveArgs {
-    /// Address of the hub, as https://HOST:PORT; several, with commas or by repeating the flag, are tried in turn. It is
-    /// told first, so that the other clusters let go of what came from this one
+    /// Address of the hub, as https://HOST:PORT; several, with commas or by repeating the flag, are tried in turn. The
+    /// hub is told first, so that the other clusters remove what came from this one
     #[arg(
         long = "hub",
         env = "TRIBUTARY_HUB",
@@ -22,7 +22,8 @@ pub struct LeaveArgs {
         required_unless_present = "without_hub"
     )]
     pub hubs: Vec<HubAddress>,
-    /// Leave without a word to the hub, because it is gone or does not answer: an operator ends the membership there
+    /// Leave without telling the hub, because it is gone or does not answer. If it still runs, an operator ends the
+    /// membership there (`tributary member evict`)
     #[arg(long, env = "TRIBUTARY_WITHOUT_HUB")]
     pub without_hub: bool,
     /// Certificate of this cluster, with its intermediates (PEM)
@@ -41,7 +42,7 @@ pub struct LeaveArgs {
         required_unless_present = "without_hub"
     )]
     pub tls_key: Option<PathBuf>,
-    /// Certificates of the authorities whose certificates are trusted (PEM)
+    /// Certificates of the trusted authorities (PEM)
     #[arg(
         long,
         env = "TRIBUTARY_TLS_CA",
@@ -52,10 +53,10 @@ pub struct LeaveArgs {
     /// Kubeconfig of the cluster that leaves. In a pod the service account is used instead
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub kubeconfig: Option<PathBuf>,
-    /// Namespace of the agent, with its Leases. In a pod it is the pod's unless it is given
+    /// Namespace of the agent and its Leases; in a pod the pod's, unless given
     #[arg(long, env = "TRIBUTARY_AGENT_NAMESPACE", value_name = "NAMESPACE")]
     pub namespace: Option<String>,
-    /// What stays; several with commas
+    /// Objects to keep; several with commas
     #[arg(
         long,
         env = "TRIBUTARY_LEAVE_KEEP",
@@ -64,11 +65,11 @@ pub struct LeaveArgs {
         value_enum
     )]
     pub keep: Vec<Keep>,
-    /// Delete the cluster's id too (the ClusterProperty cluster.clusterset.k8s.io, if an agent made it), which else stays as
-    /// the cluster's own
+    /// Delete the cluster's id too (the ClusterProperty cluster.clusterset.k8s.io, if an agent made it); otherwise it
+    /// stays
     #[arg(long, env = "TRIBUTARY_FORGET_ID")]
     pub forget_id: bool,
-    /// How long an agent that still runs here is waited for, in seconds: none may, for it would make things again
+    /// Time to wait for a running agent to stop, in seconds: an agent that runs would make the objects again
     #[arg(
         long,
         env = "TRIBUTARY_LEAVE_WAIT",
@@ -77,16 +78,16 @@ pub struct LeaveArgs {
         value_parser = clap::value_parser!(u64).range(0..=WAIT_LONGEST)
     )]
     pub wait: u64,
-    /// Leave. Without this flag it only says what would happen
+    /// Leave. Without this flag the command only shows what would happen
     #[arg(long)]
     pub confirm: bool,
 }
 
-/// What may stay in a cluster that leaves.
+/// Objects that may stay in a cluster that leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Keep {
-    /// ServiceImports with their derived Services and EndpointSlices: clients go on to be served by what stands there,
-    /// which nobody keeps up to date any more
+    /// ServiceImports with their derived Services and EndpointSlices: clients keep their endpoints, which nobody
+    /// updates any more
     Imports,
     /// The conditions of ServiceExports
     Conditions,

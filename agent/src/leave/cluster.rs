@@ -34,7 +34,7 @@ pub(super) struct Item {
     pub(super) found: Found,
     uid: Option<String>,
     version: Option<String>,
-    /// Of a property: its value.
+    /// The value of a property.
     value: Option<String>,
 }
 
@@ -104,7 +104,7 @@ impl Cluster {
         Api::all(self.client.clone())
     }
 
-    /// Brings one about. What is gone is gone; what is another one by now is left for the next look.
+    /// Brings one about. Missing objects are done; changed ones are left for the next look.
     pub(super) async fn carry_out(&self, item: &Item, fate: Fate) -> Result<(), kube::Error> {
         let done = match fate {
             Fate::Goes => self.delete(item).await,

@@ -16,7 +16,7 @@ pub enum Kind {
     Import,
     /// A derived Service.
     Derived,
-    /// The conditions of a ServiceExport, which is somebody else's.
+    /// The conditions of a ServiceExport, which belongs to a user.
     Conditions,
     /// The ClusterProperty that says which clusterset this cluster belongs to.
     Clusterset,
@@ -47,7 +47,7 @@ impl Kind {
 /// An object with the agent's label, or with fields of the agent's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// What it is.
+    /// The object's kind.
     pub kind: Kind,
     /// Its namespace; empty: it has none.
     pub namespace: String,
@@ -59,21 +59,21 @@ pub struct Found {
     pub finalizers: Vec<String>,
 }
 
-/// What is asked to stay.
+/// The request to keep objects.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Wish {
-    /// What stays.
+    /// Objects to keep.
     pub keep: BTreeSet<Keep>,
     /// The cluster's id goes too.
     pub forget_id: bool,
 }
 
-/// What becomes of an object.
+/// The fate of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// It is deleted.
     Goes,
-    /// The agent's fields in it are taken back: the object is somebody else's.
+    /// The agent's fields in it are removed: the object belongs to a user.
     TakenBack,
     /// The label goes, and with it the agent's claim: the rest stays, and is the cluster's own.
     GivenUp,
@@ -83,7 +83,7 @@ pub enum Fate {
     NotOurs,
 }
 
-/// What becomes of one.
+/// Decides the fate of an object.
 pub fn fate(found: &Found, wish: &Wish) -> Fate {
     if !found.ours {
         return Fate::NotOurs;
@@ -105,7 +105,7 @@ pub fn fate(found: &Found, wish: &Wish) -> Fate {
     }
 }
 
-/// Whether something is to be done about it.
+/// Returns true if leaving acts on it.
 pub fn is_due(found: &Found, wish: &Wish) -> bool {
     match fate(found, wish) {
         Fate::Goes | Fate::TakenBack | Fate::GivenUp => true,

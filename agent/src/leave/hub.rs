@@ -14,7 +14,7 @@ use tonic::{Code, Request, transport::Channel};
 use super::report::Hub;
 use crate::run;
 
-/// How long one address of the hub may take to answer.
+/// Time that one address of the hub may take to answer.
 const HUB_WAIT: Duration = Duration::from_secs(15);
 
 /// The way to the hub, and who comes.
@@ -43,7 +43,7 @@ impl Way {
         })
     }
 
-    /// Says it, or asks what it would mean. Who is no member any more has nothing to say.
+    /// Says it, or asks what it would mean. A cluster that is no member any more has nothing to tell.
     pub(super) async fn say(&self, confirm: bool) -> anyhow::Result<Hub> {
         let mut hub = MembershipClient::new(self.connected().await?);
         let mut request = Request::new(LeaveRequest {

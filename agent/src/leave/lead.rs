@@ -14,7 +14,7 @@ use crate::lease::{
     self, AgentLease, Attempt, Election, LeaseMetrics, WritePermit, machine::RETRY_PERIOD, monotonic,
 };
 
-/// That nobody else leads here. Dropping it ends its renewal.
+/// Proof that nobody else leads here. Dropping it ends its renewal.
 pub(super) enum Lead {
     /// The Lease is ours.
     Held(Box<Held>),
@@ -58,7 +58,7 @@ impl Lead {
             }
         };
         let stop = CancellationToken::new();
-        // It ends when it is told to, or when another one has the Lease, which the permit says.
+        // It ends when told to, or when another one has the Lease, which the permit shows.
         let renewal = tokio::spawn(lease.clone().keep(stop.clone()));
         Ok(Self::Held(Box::new(Held {
             lease,
@@ -87,12 +87,12 @@ impl Lead {
         let Self::Held(held) = self else { return };
         held.stop.cancel();
         if let Some(renewal) = held.renewal.take() {
-            // How it ended is of no more interest: whoever else has the Lease by now is found at the next look.
+            // The reason of its end does not matter: the next look finds another holder of the Lease.
             let _ = renewal.await;
         }
     }
 
-    /// Gives it up as it stands, for whoever comes next.
+    /// Releases it as it is, for the next holder.
     pub(super) async fn released(mut self) {
         self.renewed_no_more().await;
         if let Self::Held(held) = &self {
@@ -101,7 +101,7 @@ impl Lead {
     }
 }
 
-/// Who leads here, if anybody does.
+/// Returns the current leader.
 pub(super) async fn leader(client: &Client, namespace: &str) -> anyhow::Result<Option<String>> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), namespace);
     let found = leases.get_opt(AGENT_LEASE).await?;

@@ -1,6 +1,6 @@
-//! The command `leave`: the cluster's own administrator takes it out of the clusterset. The hub is told, what agents wrote
-//! here goes, and what is left is listed. While it works it holds the Lease of the agent that leads, so that no agent makes
-//! anything again.
+//! The command `leave`: the cluster's own administrator takes it out of the clusterset. Tells the hub, removes what
+//! agents wrote here, and lists the rest. While it works it holds the Lease of the agent that leads, so that no agent
+//! makes anything again.
 //!
 //! * `args`: the flags. `decide`: what becomes of each object, pure. `report`: what people read, pure.
 //! * `cluster`: finds and removes. `hub`: tells. `lead`: holds the Lease.
@@ -30,9 +30,9 @@ use hub::Way;
 use lead::Lead;
 use report::Hub;
 
-/// How often the cluster is looked at anew before what is still there counts as stuck.
+/// Number of looks at the cluster before a remaining object counts as stuck.
 const LOOKS_MAX: usize = 5;
-/// How long to wait before looking again: an object may take a moment to go.
+/// Delay before the next look: an object may take a moment to go.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Runs the command.

@@ -13,12 +13,12 @@ use super::decide::{Fate, Found, Kind, Wish, fate};
 /// Most objects that are named one by one for each of their ends; the others are counted.
 const NAMED_MAX: usize = 50;
 
-/// What the hub said of it.
+/// The hub's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hub {
     /// It was not asked.
     NotAsked,
-    /// What follows there.
+    /// Effects at the hub.
     Said(Vec<String>),
 }
 
@@ -72,7 +72,7 @@ pub fn done(before: &[Found], after: &[Found], wish: &Wish, hub: &Hub) -> String
     text
 }
 
-/// What should be gone by now, and is not.
+/// Returns the objects that should be gone by now, and are not.
 pub fn stuck<'a>(after: &'a [Found], wish: &Wish) -> Vec<&'a Found> {
     let due = |found: &&Found| super::decide::is_due(found, wish);
     after.iter().filter(due).collect()

@@ -10,6 +10,6 @@ use tokio::sync::oneshot;
 pub struct CertificateWish {
     /// The signing request, DER.
     pub request: Bytes,
-    /// Where the hub's answer goes; dropped if the hub signs for nobody, or the session ends before it answers.
+    /// Channel of the hub's answer; dropped if the hub signs no certificates, or the session ends first.
     pub answer: oneshot::Sender<Result<Box<Renewed>, Box<str>>>,
 }

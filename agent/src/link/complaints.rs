@@ -1,5 +1,5 @@
-//! What was warned of already: what stays wrong is met again with every session, and is said once.
-//! Pure; it owns no words and logs nothing.
+//! Memory of warnings, so that a problem that comes back with every session is logged once. Pure; it owns no texts and
+//! logs nothing.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::outbox::Refusal;
 /// Most refused facts that are remembered. With more, all are forgotten, and may be told of once more.
 const REFUSALS_TOLD_MAX: usize = 10_000;
 
-/// What was said, over all sessions.
+/// Warnings made so far, over all sessions.
 #[derive(Debug, Default)]
 pub struct Complaints {
     too_many_namespaces: bool,
@@ -18,14 +18,14 @@ pub struct Complaints {
 }
 
 impl Complaints {
-    /// Whether to warn now that there are too many namespaces, or not any more.
+    /// Returns true if a warning is due now that there are too many namespaces, or no longer too many.
     pub(super) fn of_namespaces(&mut self, too_many: bool) -> bool {
         let told = std::mem::replace(&mut self.too_many_namespaces, too_many);
         too_many && !told
     }
 
-    /// Whether to warn of this refusal. For want of room nothing is wrong with the fact: the hub asks for it again,
-    /// and may refuse it again.
+    /// Returns true if this refusal deserves a warning. A refusal for lack of room does not: the fact is valid, and the
+    /// hub asks for it again.
     pub(super) fn of_refusal(&mut self, key: &FactKey, refusal: &Refusal) -> bool {
         if refusal.reason.is_for_now() || self.refused.get(key) == Some(refusal) {
             return false;

@@ -52,12 +52,12 @@ use crate::{
 const OUTGOING_MAX: usize = 4;
 /// The words on /readyz once the membership of the cluster has ended.
 const AWAITED_MEMBERSHIP: &str = "a membership: this cluster's has ended. The log says how to clean up";
-/// How long saying goodbye may take, until the hub has heard it.
+/// Time that a goodbye may take to reach the hub.
 const GOODBYE_WAIT: Duration = Duration::from_secs(2);
 /// Longest wait for the kinds that come from other clusters before the first session.
 const SOURCES_WAIT: Duration = Duration::from_secs(10);
 
-/// What the link counts.
+/// Metrics of the link.
 #[derive(Debug, Clone, Default)]
 pub struct LinkMetrics {
     connected: Gauge,
@@ -122,7 +122,7 @@ impl LinkMetrics {
 pub struct Link {
     /// The way to the hub.
     pub connector: HubConnector,
-    /// What the hub is told.
+    /// The agent's introduction to the hub.
     pub introduction: Introduction,
     /// This cluster.
     pub cluster: ClusterId,
@@ -146,17 +146,17 @@ pub struct Link {
     pub namespaces: Watched<KeptNamespace>,
     /// Marked when a namespace came or went.
     pub namespaces_changed: Dirty<()>,
-    /// Whether everything is held, whatever namespaces exist.
+    /// True if everything is held, whatever namespaces exist.
     pub all_namespaces: bool,
     /// Certificates that are wanted.
     pub certificates: mpsc::Receiver<CertificateWish>,
-    /// What was warned of already.
+    /// Warnings made so far.
     pub complaints: Complaints,
     /// Counts.
     pub metrics: LinkMetrics,
 }
 
-/// How a session ended.
+/// The end of a session.
 enum End {
     /// We are asked to stop.
     Drain,
@@ -246,8 +246,8 @@ impl Link {
         end
     }
 
-    /// Other rooms act on it: exports say it, Leases of sources are renewed no more, and the property that
-    /// says which clusterset the cluster is in goes. Nothing else is deleted.
+    /// Other modules act on it: exports show it, Leases of sources are not renewed any more, and the property with the
+    /// clusterset goes. Nothing else is deleted.
     async fn end_membership(&mut self, key: KeyFingerprint) {
         if self.unready.is_none() {
             warn!(
@@ -377,7 +377,7 @@ struct Stream<'a> {
     session: Session,
     outgoing: mpsc::Sender<v1::AgentMessage>,
     incoming: Streaming<v1::HubMessage>,
-    /// Who waits for the certificate that the hub was asked for.
+    /// The pending request for a certificate.
     wish: Option<CertificateWish>,
     clock: Instant,
     generation: &'a mut u64,
@@ -434,7 +434,7 @@ impl Stream<'_> {
         End::Drain
     }
 
-    /// Whoever asked and waits no more is passed over.
+    /// A requester that stopped waiting is passed over.
     fn ask_for_certificate(&mut self, wish: CertificateWish) {
         if !wish.answer.is_closed() && self.session.ask_for_certificate(wish.request.clone()) {
             self.wish = Some(wish);
@@ -475,7 +475,7 @@ impl Stream<'_> {
             self.remember(welcome.epoch).await?;
             self.link.is_member().await;
             info!(
-                // Whoever reads a log in a terminal must not be written to by a hub.
+                // A hub must not write control characters to a terminal that shows the log.
                 hub = %welcome.hub.escape_debug(),
                 hub_version = %welcome.hub_version.escape_debug(),
                 epoch = %welcome.epoch,
@@ -488,7 +488,7 @@ impl Stream<'_> {
             self.link.metrics.sessions.inc();
         }
         if let (Some(answer), Some(wish)) = (reaction.renewed, self.wish.take()) {
-            // Who gave up waiting asks again.
+            // A requester that gave up asks again.
             let _ = wish.answer.send(answer);
         }
         if reaction.room_again {

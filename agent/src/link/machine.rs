@@ -22,13 +22,13 @@ use crate::{
 const WELCOME_WAIT_MILLIS: u64 = 10_000;
 /// Bytes of observations in one message: small enough that heartbeats are not held up.
 const OBSERVATIONS_BYTES: usize = CHUNK_BYTES;
-/// News of what stands are told at once, and not again for so long, in milliseconds.
+/// News of the applied position is sent at once, and then not again for so long, in milliseconds.
 const NEWS_INTERVAL_MILLIS: u64 = 250;
 
 /// Longest time by which an epoch may be ahead of this agent's clock, in milliseconds.
 const EPOCH_AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
-/// What does not change while the agent runs, and the hub is told in Hello.
+/// The constant part of the agent's Hello.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Introduction {
     /// The agent's version.
@@ -50,15 +50,15 @@ pub enum Violation {
          copy of its data is running. Nothing was changed here. Stop that hub, or start it with --adopt-epoch"
     )]
     OlderEpoch {
-        /// What the hub serves.
+        /// The hub's epoch.
         offered: Epoch,
-        /// What this cluster has known.
+        /// The newest epoch that this cluster has known.
         known: Epoch,
     },
     /// A position of another epoch than the one in which the hub admitted this session.
     #[error("the hub told a position of epoch {told} in a session of epoch {opened}: connecting again")]
     ForeignEpoch {
-        /// Of which epoch it is.
+        /// Its epoch.
         told: Epoch,
         /// The session's.
         opened: Epoch,
@@ -80,21 +80,21 @@ pub enum Violation {
     /// The versions do not overlap.
     #[error("the hub speaks protocol version {theirs}, this agent {PROTOCOL_VERSION} and its neighbours")]
     Version {
-        /// What the hub speaks.
+        /// The hub's version of the protocol.
         theirs: u32,
     },
     /// A message came out of order.
     #[error("the hub sent {what} where it has no place")]
     OutOfPlace {
-        /// Which message.
+        /// The message's name.
         what: &'static str,
     },
-    /// Differences came that led from nothing that is held.
+    /// Some differences did not apply to what is held.
     #[error(
         "the hub sent differences of objects that this agent does not hold: connecting again, without differences"
     )]
     Unrestorable,
-    /// Nothing was heard for too long.
+    /// The hub was silent for too long.
     #[error("nothing was heard from the hub for {millis} ms")]
     Silent {
         /// For how long.
@@ -102,16 +102,16 @@ pub enum Violation {
     },
 }
 
-/// What a message of the hub led to.
+/// The result of a message from the hub.
 #[derive(Debug, Default)]
 pub struct Reaction {
-    /// What must be planned again.
+    /// Services to plan again.
     pub touched: Option<Touched>,
     /// Facts that the hub refused.
     pub refused: Vec<FactKey>,
     /// Facts that the hub took, and had refused before.
     pub taken: Vec<FactKey>,
-    /// Nothing is held back for want of room in the hub any more.
+    /// The hub has room again: nothing waits because of it.
     pub room_again: bool,
     /// Objects that were restored from a difference.
     pub restored: u64,
@@ -119,15 +119,15 @@ pub struct Reaction {
     pub wanted: u64,
     /// Objects that were not taken, or not whole, by this cluster's own rules.
     pub turned_away: u64,
-    /// What is to be said of them.
+    /// Complaints to log.
     pub complaints: Vec<String>,
-    /// What came of the request for a certificate.
+    /// The outcome of the certificate request.
     pub renewed: Option<Result<Box<Renewed>, Box<str>>>,
     /// The session is open; its epoch must be remembered before anything of it is applied.
     pub welcomed: Option<Box<Welcome>>,
 }
 
-/// What must be planned again because of a message, beside what else came of it.
+/// Splits a message's result into services to plan again and everything else.
 pub fn touched_by(mut reaction: Result<Reaction, Violation>) -> (Touched, Result<Reaction, Violation>) {
     let touched = reaction
         .as_mut()
@@ -136,7 +136,7 @@ pub fn touched_by(mut reaction: Result<Reaction, Violation>) -> (Touched, Result
     (touched.unwrap_or(Touched::none()), reaction)
 }
 
-/// What the hub tells of an object, as it was decoded; the decoding is wire conversion and done before.
+/// Decoder of one object in the hub's message; decoding is wire conversion and happens before the machine.
 pub type DecodeItem = fn(bytes::Bytes) -> Option<Told>;
 
 /// The machine of one session.
@@ -157,7 +157,7 @@ pub struct Session {
     applied: ToldApplied,
 }
 
-/// What the hub was told of what stands.
+/// The position last reported to the hub.
 #[derive(Debug, Default)]
 struct ToldApplied {
     at: u64,
@@ -173,7 +173,7 @@ struct Limits {
     heartbeat_interval: u64,
     silence_max: u64,
     unacknowledged_max: usize,
-    /// The hub wants to know what stands.
+    /// The hub wants the applied position.
     wants_applied: bool,
     /// The hub certifies keys.
     certifies: bool,
@@ -185,9 +185,9 @@ enum Renewal {
     /// None is open.
     #[default]
     Not,
-    /// It is to be said.
+    /// It has to be sent.
     Wanted(Bytes),
-    /// It was said.
+    /// It was sent.
     Asked,
 }
 
@@ -198,10 +198,10 @@ struct InterestChange {
     removed: BTreeSet<Box<str>>,
 }
 
-/// What a session begins with.
+/// Inputs of a new session.
 #[derive(Debug)]
 pub struct Beginning<'a> {
-    /// What does not change.
+    /// The constant part of the Hello.
     pub introduction: &'a Introduction,
     /// The highest epoch that is known.
     pub known_epoch: Option<Epoch>,
@@ -277,8 +277,8 @@ impl Session {
         (session, hello)
     }
 
-    /// The namespaces that are there now: what came and went since is told to the hub and to `desired`, under the
-    /// next `generation` of the interest. An interest in all of them never changes.
+    /// The existing namespaces: changes since are sent to the hub and to `desired`, under the next `generation` of the
+    /// interest. An interest in all of them never changes.
     pub fn follow_namespaces(
         &mut self,
         present: BTreeSet<Box<str>>,
@@ -374,7 +374,7 @@ impl Session {
         Ok(reaction)
     }
 
-    /// What came of the differences of a message.
+    /// Handles the differences of a message.
     fn on_differences(&mut self, desired: &mut Desired, reaction: &mut Reaction) -> Result<(), Violation> {
         let news = desired.take_news();
         if news.refused {
@@ -383,7 +383,7 @@ impl Session {
         (reaction.restored, reaction.wanted) = (news.restored, news.wanted.len() as u64);
         (reaction.turned_away, reaction.complaints) = (news.turned_away, news.complaints);
         self.unasked.extend(news.wanted);
-        // What was told meanwhile need not be asked for: so there are never more than are wanted.
+        // Objects sent meanwhile need not be requested: so the requests never exceed the wanted ones.
         self.unasked.retain(|key| desired.wants(key));
         Ok(())
     }
@@ -440,8 +440,8 @@ impl Session {
         Ok(())
     }
 
-    /// The next thing to say, if there is any; call it until it returns `None`. `reach`: what stands; `leads`: the cluster's
-    /// Lease is this agent's now.
+    /// The next thing to say, if there is any; call it until it returns `None`. `reach`: the applied position; `leads`:
+    /// the cluster's Lease is this agent's now.
     pub fn poll(
         &mut self,
         outbox: &mut Outbox,
@@ -497,7 +497,7 @@ impl Session {
         ))
     }
 
-    /// Whatever else is said, a hub that wants to know what stands hears it in every interval, and news sooner.
+    /// A hub that wants the applied position receives it in every interval, and news sooner.
     fn heartbeat_due(&self, limits: Limits) -> u64 {
         match (limits.wants_applied, self.applied.has_news) {
             (false, _) => self.said_at + limits.heartbeat_interval,
@@ -506,7 +506,7 @@ impl Session {
         }
     }
 
-    /// When to look again though nothing happens.
+    /// Time at which to look again though nothing happens.
     pub fn next_deadline(&self) -> u64 {
         match self.open {
             None => self.heard_at + WELCOME_WAIT_MILLIS,
@@ -514,7 +514,7 @@ impl Session {
         }
     }
 
-    /// Whether the stream is to be given up.
+    /// Fails if the stream is to be given up.
     pub fn check_silence(&self, now: u64) -> Result<(), Violation> {
         let bound = self.open.map_or(WELCOME_WAIT_MILLIS, |limits| limits.silence_max);
         let millis = now.saturating_sub(self.heard_at);
@@ -525,8 +525,8 @@ impl Session {
         }
     }
 
-    /// A certificate is wanted: the signing request. False: this session asks for none, for it is not open, its hub signs
-    /// for nobody, or another request is.
+    /// A certificate is wanted: the signing request. False: this session requests none, because it is not open, its hub
+    /// signs no certificates, or another request is under way.
     pub fn ask_for_certificate(&mut self, request: Bytes) -> bool {
         let certifies = self.open.is_some_and(|limits| limits.certifies);
         let asks = certifies && self.renewal == Renewal::Not;
@@ -536,7 +536,7 @@ impl Session {
         asks
     }
 
-    /// Whether the hub has admitted this session.
+    /// Returns true if the hub has admitted this session.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }

@@ -1,7 +1,7 @@
-//! Owns: whether the cluster says the same of itself as the certificate, whose word counts: a ClusterProperty of somebody
-//! else's that says another thing is a mistake that somebody must look at. At the start it ends the agent; later it makes
-//! it unready, for what it exports is right.
-//! Never: changes a property, nor what is told the hub.
+//! Owns: whether the cluster's own statements agree with the certificate, which counts: a ClusterProperty of another
+//! writer that contradicts it is a mistake that a person must look at. At the start it ends the agent; later it makes
+//! it unready, although its exports are right.
+//! Never: changes a property, nor what is sent to the hub.
 
 use anyhow::{Context, bail};
 use kube::{Api, Client};
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::watch::{Dirty, Kept, Watched, Whole};
 
-/// What the agent waits for while a property says another thing, as people read it.
+/// Words for people while the agent waits for a property that has another value.
 const AWAITED: &str =
     "ClusterProperties cluster.clusterset.k8s.io and clusterset.k8s.io that agree with the certificate";
 

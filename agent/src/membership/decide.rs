@@ -1,4 +1,4 @@
-//! Owns: what the two ClusterProperties of a member have to say, and what follows from what stands there. Pure.
+//! Owns: the content of the two ClusterProperties of a member, and what follows from the existing ones. Pure.
 //! Never: reads an object, or writes one.
 
 use std::fmt;
@@ -8,7 +8,7 @@ use shared::{
     model::ClusterId,
 };
 
-/// Whose cluster it is and which clusterset it is in, as the certificate says.
+/// The member's cluster id and clusterset, from the certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Membership {
     /// Its id.
@@ -22,11 +22,11 @@ pub struct Membership {
 pub struct Wanted<'a> {
     /// Its name.
     pub name: &'static str,
-    /// What it says.
+    /// Its value.
     pub value: &'a str,
 }
 
-/// Who made a property.
+/// The maker of a property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Maker {
     /// An agent, and what it says is what the agent wrote.
@@ -40,15 +40,15 @@ pub enum Maker {
 /// A property that is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// What it says.
+    /// Its value.
     pub value: Box<str>,
-    /// Who made it.
+    /// Its maker.
     pub maker: Maker,
     /// It is being deleted.
     pub deleting: bool,
 }
 
-/// What follows from what stands there.
+/// The decision about an existing property.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
     /// It is right as it is, or will be gone: nothing is written.
@@ -89,7 +89,7 @@ impl Membership {
 }
 
 impl Wanted<'_> {
-    /// What is done about it.
+    /// Decides about a property.
     pub fn decide(&self, standing: Option<&Standing>) -> Decision {
         let Some(standing) = standing else {
             return Decision::Make;
@@ -119,7 +119,7 @@ impl Wanted<'_> {
         }
     }
 
-    /// What people are told of one that contradicts.
+    /// The report for people about a property that contradicts.
     pub fn contradiction(&self, standing: Option<&Standing>) -> Option<Contradiction> {
         let standing = standing.filter(|_| self.decide(standing) == Decision::Contradicts)?;
         Some(Contradiction {
@@ -199,7 +199,7 @@ mod tests {
         );
     }
 
-    /// The table: nothing of somebody else's is ever written over.
+    /// The table: no property of another writer is ever overwritten.
     #[test]
     fn what_stands_there_decides() {
         use Decision::{Contradicts, Leave, Make, Restore};

@@ -44,12 +44,12 @@ pub struct Keeper {
     permit: WritePermit,
     contention: Contention<&'static str>,
     backoff: Backoff,
-    /// Those of which people were told that they cannot be written.
+    /// The properties for which people were told that they cannot be written.
     told: BTreeSet<&'static str>,
 }
 
 impl Keeper {
-    /// Those of `membership`, as they stand in `properties`; nothing is written without the permit.
+    /// The ones of `membership`, as they are in `properties`; nothing is written without the permit.
     pub fn new(
         client: Client,
         properties: Watched<Whole<ClusterProperty>>,
@@ -67,7 +67,7 @@ impl Keeper {
         }
     }
 
-    /// Keeps them until `drain`, from when a hub admitted this cluster, for as long as it is a member.
+    /// Keeps them until `drain`, from a hub's admission of this cluster on, for as long as it is a member.
     pub async fn run(mut self, lease: AgentLease, drain: CancellationToken) -> anyhow::Result<()> {
         let changed = agree::changes(&self.properties);
         let mut listed = self.properties.listed();
@@ -188,7 +188,7 @@ impl Keeper {
         }
         let mut body = object::body(wanted);
         match found {
-            // Refused where anything stands: a stranger's is not taken.
+            // Refused if any object exists: an unmanaged one is not taken over.
             None => body["metadata"]["resourceVersion"] = ONLY_IF_ABSENT.into(),
             Some(found) => {
                 body["metadata"]["uid"] = (*found.head().uid).into();
@@ -243,7 +243,7 @@ impl Keeper {
         }
     }
 
-    /// Something else stands there than the watch has shown: the next turn decides from that.
+    /// The object differs from the watch's: the next turn decides from that.
     async fn look_again(&self, name: &str) {
         let ticket = self.properties.begin_write();
         if let Ok(Some(found)) = self.api.get_opt(name).await {

@@ -4,7 +4,7 @@
 //! ended: what else is left is cleared by who takes the cluster out.
 //!
 //! * [`decide`]: pure: what one of them is and what follows; `object`: it as Kubernetes has it;
-//! * [`agree`]: one of somebody else's that says another thing stops the start, and makes a running agent unready;
+//! * [`agree`]: a contradicting property of another writer stops the start, and makes a running agent unready;
 //! * [`ended`]: pure: whether a hub's word ends this cluster's membership;
 //! * [`keep`]: the leader makes them and restores them, and removes what is not true any more.
 

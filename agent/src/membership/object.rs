@@ -11,7 +11,7 @@ use shared::api::{
 use super::decide::{Maker, Standing, Wanted};
 use crate::convert::owned::{OwnedFields, is_ours};
 
-/// What is read of one that is there.
+/// Reads an existing property.
 pub(super) fn standing(property: &ClusterProperty) -> Standing {
     let maker = if !is_ours(property) {
         Maker::Other
@@ -27,7 +27,7 @@ pub(super) fn standing(property: &ClusterProperty) -> Standing {
     }
 }
 
-/// How it is applied; who writes adds which one it is written over.
+/// The object to apply; the caller adds the version that it replaces.
 pub(super) fn body(wanted: &Wanted<'_>) -> Value {
     json!({
         "apiVersion": ABOUT_API_VERSION, "kind": "ClusterProperty",

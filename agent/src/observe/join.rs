@@ -25,12 +25,12 @@ pub struct Objects<'a> {
     pub slices: Vec<&'a KeptSlice>,
 }
 
-/// What is reported of one service.
+/// The facts reported for one service.
 #[derive(Debug, Default)]
 pub struct Joined {
     /// Its facts, by key.
     pub facts: BTreeMap<FactKey, EncodedFact>,
-    /// Who wrote last to what they were read from, where that is known.
+    /// The last writers of the objects that they were read from, where known.
     pub changed_by: BTreeMap<FactKey, ChangedBy>,
     /// Slices that cannot be reported, and why.
     pub bad_slices: Vec<(String, String)>,
@@ -51,7 +51,7 @@ pub fn join(key: &ServiceKey, objects: &Objects<'_>, deny: &NamespaceDenyList) -
     let Some(export) = objects.export.filter(|export| !export.head().deleting) else {
         return joined;
     };
-    // Why an export is not valid is said in its status, by the plan.
+    // The plan writes into an export's status why it is not valid.
     let Ok(exported) = export_from(
         export.exported(),
         objects.service.map(KeptService::exported),

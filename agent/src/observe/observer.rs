@@ -35,7 +35,7 @@ pub struct Observer {
     /// Every export was looked at once.
     looked_at_all: bool,
     bad: BTreeSet<(ServiceKey, String)>,
-    /// ClusterProperties that cannot be reported, with what is wrong, as it was said.
+    /// ClusterProperties that cannot be reported, with the problem as it was reported.
     bad_properties: BTreeMap<String, String>,
 }
 
@@ -80,8 +80,8 @@ impl Observer {
         true
     }
 
-    /// Returns the services of these namespaces that are exported, or of which anything is stated: any of them may be
-    /// another one once an object there can be decoded that could not, or the reverse.
+    /// Returns the exported or reported services of these namespaces: any of them may change once an object there can
+    /// be decoded that could not, or the reverse.
     pub fn services_in(&self, namespaces: &BTreeSet<Box<str>>, watches: &Watches) -> BTreeSet<ServiceKey> {
         let exported = watches.exports.services().into_iter();
         let all = exported.chain(self.stated.keys().cloned());
@@ -89,8 +89,8 @@ impl Observer {
             .collect()
     }
 
-    /// Takes back what was stated of services whose export is in the store no more: nothing leaves it but what was told to be
-    /// deleted, or was not in a whole listing.
+    /// Withdraws the facts of services whose export has left the store: nothing leaves it but objects that were
+    /// deleted, or were not in a whole listing.
     fn state_who_has_gone(&mut self, watches: &Watches, outbox: &mut Outbox) {
         let has_gone =
             |service: &ServiceKey| watches.exports.get(&service.namespace, &service.name).is_none();
@@ -130,8 +130,8 @@ impl Observer {
         } else {
             self.stated.insert(service.clone(), stated.clone())
         };
-        // An export comes before its slices, and goes before them: they share its fate, and the hub holds them with it if
-        // the member takes back too much at once.
+        // An export comes before its slices, and goes before them: they share its fate, and the hub puts them on hold
+        // with it if the member withdraws too much at once.
         let before = before.unwrap_or_default();
         for gone in before.iter().filter(|key| !stated.contains(key)) {
             outbox.set(gone.clone(), None);
@@ -182,7 +182,7 @@ impl Observer {
     }
 }
 
-/// What is wrong now, and was not before.
+/// Problems that are new since the last look.
 fn news<'a>(
     before: &BTreeMap<String, String>,
     now: &'a BTreeMap<String, String>,
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!([bad_after(""), bad_after(""), bad_after("x")], [1, 1, 0]);
     }
 
-    /// The last that is told of a definition that goes is that its objects go; and then nothing is known of the kind.
+    /// The last news of a deleted definition is that its objects go; then nothing is known of the kind.
     #[test]
     fn an_export_that_was_seen_to_go_is_removed_though_its_kind_is_not_served_and_no_other_is() {
         let (watches, service, export) = cluster();

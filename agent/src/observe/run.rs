@@ -18,7 +18,7 @@ use crate::{
     watch::{Dirty, Watched, Watches, Whole},
 };
 
-/// What observing needs and feeds.
+/// Inputs and output of observing.
 pub struct Observing {
     /// The cluster.
     pub watches: Watches,
@@ -26,7 +26,7 @@ pub struct Observing {
     pub properties: Watched<Whole<ClusterProperty>>,
     /// Turns objects into facts.
     pub observer: Observer,
-    /// Where the facts go.
+    /// The queue that the facts go to.
     pub outbox: Arc<Mutex<Outbox>>,
     /// Tells that the outbox changed.
     pub outbox_changed: watch::Sender<u64>,
@@ -65,7 +65,7 @@ impl Observing {
                     let services = self.observer.services_in(&namespaces, &self.watches);
                     exports_awaited = !self.look(services);
                 }
-                // Last, for it may always have something.
+                // Last, because it may always have something.
                 services = changed.taken() => {
                     // A kind that is not served any more makes what changed wait until it is known again.
                     exports_awaited = !self.look(services);

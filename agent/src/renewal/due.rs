@@ -13,7 +13,7 @@ pub struct Life {
     pub not_after: UnixMillis,
 }
 
-/// What is to be done about a certificate.
+/// The next step for a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Nothing for so many milliseconds.
@@ -32,10 +32,10 @@ const PAUSE_LONGEST_PART: u64 = 24;
 /// Bounds of both, in milliseconds.
 const PAUSE_MIN_MILLIS: u64 = 1_000;
 const PAUSE_MAX_MILLIS: u64 = 3_600_000;
-/// Failures after which pauses grow no more, which only bounds the arithmetic.
+/// Failures after which pauses do not grow any more, which only bounds the arithmetic.
 const DOUBLINGS_MAX: u32 = 16;
 
-/// What is remembered between two looks.
+/// Memory between two looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Schedule {
     seed: u64,
@@ -53,7 +53,7 @@ impl Schedule {
         }
     }
 
-    /// What is to be done at this time.
+    /// Decides the next step at this time.
     pub fn judge(&self, life: Life, now: UnixMillis) -> Verdict {
         if now >= life.not_after {
             return Verdict::Ended;
@@ -61,12 +61,12 @@ impl Schedule {
         let due = self.due(life).max(self.not_until);
         match due.0.saturating_sub(now.0) {
             0 => Verdict::Renew,
-            // Not beyond the end, at which something else is to be said.
+            // Not beyond the end, at which the message changes.
             wait => Verdict::Wait(wait.min(life.not_after.0 - now.0)),
         }
     }
 
-    /// When it is due.
+    /// Time at which it is due.
     fn due(&self, life: Life) -> UnixMillis {
         let span = span(life);
         let jitter = span / JITTER_PART;

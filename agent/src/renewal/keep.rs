@@ -1,5 +1,5 @@
-//! Owns: the life of the agent's own certificate: a new key is kept before the hub hears of it, a new certificate before it
-//! is used, and who stands by takes up what another replica was given.
+//! Owns: the life of the agent's own certificate: a new key is stored before the hub learns of it, a new certificate
+//! before it is used, and a standby loads what another replica received.
 //! Never: decides when (`due.rs`), or speaks with the hub (the link does).
 
 use std::{sync::Arc, time::Duration};
@@ -49,7 +49,7 @@ const REFUSED: &str = "refused";
 const FAILED: &str = "failed";
 const UNTRUSTED: &str = "untrusted";
 
-/// What is counted of renewals.
+/// Metrics of renewals.
 #[derive(Debug, Clone, Default)]
 pub struct RenewalMetrics(Family<Outcome, Counter>);
 
@@ -75,13 +75,13 @@ impl RenewalMetrics {
     }
 }
 
-/// What a cluster that joined keeps, and where.
+/// The credentials of a joined cluster, and their place.
 pub struct Renewing {
     /// The files.
     pub files: TlsFiles,
     /// The Secret, if there is one.
     pub secret: Option<String>,
-    /// What is in force.
+    /// The credentials in use.
     pub credentials: Arc<LiveCredentials>,
 }
 
@@ -212,7 +212,7 @@ impl Renewing {
                 store.keep_next_key(&kept, current, made).await?
             }
         };
-        // Before the hub hears of it the file has it too: after the certificate is in its place nothing is missing.
+        // The file has it before the hub learns of it: once the certificate is in place nothing is missing.
         store.write_key_beside(&next)?;
         let request = signing_request(&next).context("no signing request")?;
         let answer = ask(wishes, request).await?;
@@ -258,7 +258,7 @@ fn next_key(kept: &Kept, current: KeyFingerprint, refused: Option<KeyFingerprint
     })
 }
 
-/// What is kept from now on.
+/// The credentials to store from now on.
 fn given(renewed: Renewed, key: String, authorities: Option<String>) -> Kept {
     let pem = |all: &[bytes::Bytes]| {
         all.iter()

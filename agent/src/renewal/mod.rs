@@ -2,7 +2,7 @@
 //!
 //! * `due.rs`: when; pure. `trust.rs`: whether what a hub gives is believed. `keep.rs`: makes a key, keeps it, asks the hub by way of the link, keeps what it gave.
 //!
-//! Whoever brings certificates from somewhere else renews them there: this room leaves them alone.
+//! Certificates from elsewhere are renewed there: this module leaves them alone.
 
 pub mod due;
 mod keep;

@@ -64,12 +64,12 @@ impl<M: Ord + Clone> Queue<M> {
         Some(key)
     }
 
-    /// How many keys wait.
+    /// Number of waiting keys.
     pub fn len(&self) -> usize {
         self.order.len()
     }
 
-    /// Whether none waits.
+    /// Returns true if none waits.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
@@ -97,12 +97,12 @@ impl<M: Ord + Clone> Dirty<M> {
         }
     }
 
-    /// Takes the keys that there are now, for a reader that does not wait.
+    /// Takes the present keys, for a reader that does not wait.
     pub fn take_now(&self) -> VecDeque<M> {
         std::mem::take(&mut *self.lock()).order
     }
 
-    /// How many keys wait.
+    /// Number of waiting keys.
     pub fn waiting(&self) -> usize {
         self.lock().len()
     }

@@ -30,14 +30,14 @@ const RETRY_FIRST: Duration = Duration::from_millis(100);
 const RETRY_LONGEST: Duration = Duration::from_secs(10);
 /// Objects that a listing asks for at a time: a page of them, as they come, is in memory before it is reduced.
 const LIST_PAGE: u32 = 250;
-/// A watch that stood this long after its listing is a good one. That it was listed is not enough: the kind may be
-/// one that can be listed and not watched.
+/// Time after its listing for which a good watch lasts. A listing is not enough: the kind may be one that can be listed
+/// and not watched.
 const GOOD_WATCH: Duration = Duration::from_secs(2);
-/// A watch that went on without a listing is a good one after so long without a word: its request fails earlier.
+/// A watch that continued without a listing is good after so long in silence: its request fails earlier.
 const QUIET_WATCH: Duration = WATCH_WAIT.saturating_add(GOOD_WATCH);
 /// Failures in a row before people are told: a few are an API server that starts again.
 const FAILURES_TOLD: u32 = 6;
-/// Objects of a kind that cannot be decoded, of which each is told: with more a metric counts them.
+/// Objects of a kind that cannot be decoded, each of which is reported: more are counted by a metric.
 const UNREADABLE_TOLD_MAX: usize = 20;
 
 type Events<K> = BoxStream<'static, watcher::Result<watcher::Event<Read<<K as Kept>::Object>>>>;
@@ -187,7 +187,7 @@ fn status_code(error: &watcher::Error) -> u16 {
     }
 }
 
-/// What people are to be told: each once, however often it is tried.
+/// Reports for people: each once, however often the watch is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Notice {
     Failing(Failure),
@@ -211,17 +211,17 @@ fn tell<K: Kept>(kind: &str, store: &Watched<K>, notice: Option<Notice>, error: 
     }
 }
 
-/// How the watch of a kind has been doing.
+/// The recent health of a kind's watch.
 #[derive(Debug)]
 struct Course {
     backoff: Backoff,
     denials: Denials,
     failures: u32,
-    /// What people believe.
+    /// The failure last reported.
     told: Option<Failure>,
-    /// When the present watch finished its listing.
+    /// Time at which the present watch finished its listing.
     listed_at: Option<Instant>,
-    /// When the last request of a watch that failed before began, at the latest.
+    /// Time at which the last request of a watch that failed before began, at the latest.
     retried_at: Option<Instant>,
 }
 
@@ -239,7 +239,7 @@ impl Default for Course {
 }
 
 impl Course {
-    /// An event came. That a listing begins, or was read in part, is no success: every retry does that.
+    /// An event came. The beginning or a part of a listing is no success: every retry has that.
     fn told<K>(&mut self, event: &watcher::Event<K>, now: Instant) -> Option<Notice> {
         match event {
             watcher::Event::Init | watcher::Event::InitApply(_) => {
@@ -254,7 +254,7 @@ impl Course {
         }
     }
 
-    /// When the watch counts as a good one if nothing goes wrong before; absent when nothing depends on it.
+    /// Time from which the watch counts as good if it does not fail before; absent when nothing depends on it.
     fn good_at(&self) -> Option<Instant> {
         if self.failures == 0 {
             return None;

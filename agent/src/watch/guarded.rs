@@ -36,7 +36,7 @@ pub struct Unreadable {
 }
 
 impl Unreadable {
-    /// Which object it is.
+    /// The object's identity.
     pub fn head(&self) -> Head {
         Head::of(&self.metadata)
     }

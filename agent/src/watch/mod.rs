@@ -88,7 +88,7 @@ impl Watches {
         Ok(())
     }
 
-    /// Whether every kind that an export is joined from is known.
+    /// Returns true if every kind that an export is joined from is known.
     pub fn exports_known(&self) -> bool {
         self.namespaces.is_listed()
             && self.services.is_listed()

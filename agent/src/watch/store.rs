@@ -1,6 +1,6 @@
-//! The objects of one kind, as last listed and watched: shared by everything in the process that reads them.
-//! A relist adds and changes at once, so that nothing is held twice, and removes when it is done, never half.
-//! Unknown (not listed) is not empty.
+//! The objects of one kind, as last listed and watched: shared by everything in the process that reads them. A relist
+//! adds and changes at once, so that nothing is held twice, and removes at its end, never halfway. Unknown (not listed)
+//! is not empty.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -49,7 +49,7 @@ struct State<K> {
     listing: bool,
     /// The number of the last listing that began: what it has shown bears it.
     begun: u64,
-    /// How many listings were completed.
+    /// Number of completed listings.
     listings: u64,
     /// The greatest resource version that the watch has shown: it tells all changes of a kind in their order.
     seen: u64,
@@ -98,7 +98,7 @@ impl<K: Kept> Watched<K> {
         }
     }
 
-    /// Whether the kind has been listed, and can be.
+    /// Returns true if the kind has been listed, and can be.
     pub fn is_listed(&self) -> bool {
         *self.shared.listed.borrow()
     }
@@ -184,12 +184,12 @@ impl<K: Kept> Watched<K> {
         dirties.push(dirty.clone());
     }
 
-    /// Returns true if an object stands there that cannot be decoded as it is now: what is known of it is of before, or nothing.
+    /// Returns true if the object cannot be decoded in its present version: the known one is older, or there is none.
     pub fn is_unreadable(&self, namespace: &str, name: &str) -> bool {
         self.read().unreadable.has(&(namespace.into(), name.into()))
     }
 
-    /// Those of them of which nothing is known from before.
+    /// The ones of them that were never known before.
     pub fn unknown(&self) -> Vec<ObjectKey> {
         let state = self.read();
         let mut unknown = state.unreadable.keys();
@@ -318,7 +318,7 @@ impl<K: Kept> Watched<K> {
     }
 
     /// Takes an object of a listing, and tells of it if it is news. A listing is believed whatever was seen before,
-    /// for the cluster may be one of an older backup; but not against what was seen since it began.
+    /// because the cluster may be restored from an older backup; but not against what was seen since it began.
     fn list(&self, object: K) {
         let object = Arc::new(object);
         let (old, news, readable) = {
@@ -454,7 +454,7 @@ impl<K: Kept> State<K> {
     }
 }
 
-/// Where an object bears the name of its service.
+/// Returns true if an object has the name of its service.
 fn is_namesake((namespace, name): &ObjectKey, service: &ServiceKey) -> bool {
     *namespace == service.namespace && *name == service.name
 }

@@ -1,5 +1,5 @@
-//! Which objects of a kind cannot be decoded as they are now. They are unknown: neither absent, nor as they were last.
-//! It owns their names and faults; what was known of them before stays with the store.
+//! Objects of a kind that cannot be decoded in their current version. They are unknown: neither absent, nor as they
+//! were last. It owns their names and faults; the store keeps their previous version.
 
 use std::collections::BTreeMap;
 

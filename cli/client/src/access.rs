@@ -21,7 +21,7 @@ use crate::{
 /// Longest time for one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Which hub, with whose certificate. A context fills in what no flag and no variable gives.
+/// Hub and client certificate. A context fills in what no flag and no variable gives.
 #[derive(Debug, Clone, clap::Args)]
 pub struct AccessArgs {
     /// Context to use instead of the current one (`tributary context list`)
@@ -41,7 +41,7 @@ pub struct AccessArgs {
     /// Private key of that certificate (PEM, PKCS#8), instead of the context's
     #[arg(long = "tls-key", env = "TRIBUTARY_TLS_KEY", value_name = "FILE")]
     key: Option<PathBuf>,
-    /// Certificates of the authorities that are trusted (PEM), instead of the context's
+    /// Certificates of the trusted authorities (PEM), instead of the context's
     #[arg(long = "tls-ca", env = "TRIBUTARY_TLS_CA", value_name = "FILE")]
     ca: Option<PathBuf>,
 }
@@ -172,7 +172,8 @@ fn of_clusterset(context: &Context, credentials: &Credentials) -> anyhow::Result
         .filter(|expected| **expected != clusterset)
     {
         bail!(
-            "context {} is of clusterset {expected}, and its certificate is of {clusterset}: `{}` gives it another one",
+            "context {} is of clusterset {expected}, and its certificate is of {clusterset}: give the context \
+            another certificate with `{}`",
             context.name,
             advice::context_set(&context.name)
         );
@@ -201,8 +202,8 @@ fn in_time(credentials: &Credentials) -> anyhow::Result<()> {
     };
     ensure!(
         now < facts.not_after,
-        "the certificate {identity} ended at {}: make another one with `{issue}`, and name it with --tls-cert and \
-         --tls-key, or in the context with `{}`",
+        "the certificate {identity} expired at {}: make another one with `{issue}`, and name it with --tls-cert and \
+        --tls-key, or in the context with `{}`",
         at(facts.not_after),
         advice::context_set("NAME")
     );
@@ -253,14 +254,14 @@ pub fn failed(status: &Status) -> anyhow::Error {
     let message = status.message();
     match status.code() {
         Code::DeadlineExceeded | Code::Cancelled => anyhow!(
-            "the hub did not answer within {} s; whether a decision was taken shows `{}`",
+            "the hub did not answer within {} s; `{}` shows whether it took the decision",
             REQUEST_TIMEOUT.as_secs(),
             advice::member_list()
         ),
         Code::Unavailable => anyhow!("the hub cannot answer now: {message}; try again"),
         Code::Unimplemented => anyhow!(
-            "what answers at --hub does not serve this: it may be the port at which clusters join (8444 by default); use the \
-             hub's gRPC port (8443 by default). If it is that port, the hub is of an older release: update it"
+            "the server at --hub does not serve this call: it may be the hub's join port (8444 by default); use its \
+            gRPC port (8443 by default). If it is that port, the hub is of an older release: update it"
         ),
         Code::PermissionDenied => anyhow!("the hub refuses: {message}"),
         _ => anyhow!("{message}"),

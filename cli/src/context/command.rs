@@ -22,7 +22,7 @@ pub enum ContextCommand {
     Show(ShowArgs),
     /// Add a context, or change one
     #[command(
-        long_about = "Add a context, or change one: what is not given stays as it is.\n\n\
+        long_about = "Add a context, or change one: settings that are not given stay.\n\n\
         The files are read and checked before anything is written. The context keeps their paths; with --embed it keeps \
         their content, so that the files are not needed afterwards. The first context becomes the current one.\n\n\
         Example:\n  tributary context set prod --hub https://HUB:8443 --tls-ca ca.crt --tls-cert alice.crt --tls-key alice.key"
@@ -62,7 +62,7 @@ pub struct SetArgs {
         value_delimiter = ','
     )]
     hub: Vec<HubAddress>,
-    /// Certificates of the authorities that are trusted (PEM)
+    /// Certificates of the trusted authorities (PEM)
     #[arg(long = "tls-ca", env = "TRIBUTARY_TLS_CA", value_name = "FILE")]
     ca: Option<PathBuf>,
     /// Certificate of an operator or a reader (PEM)

@@ -1,15 +1,15 @@
-//! What every command that decides about members takes.
+//! Flags of every command that decides about members.
 
 use clap::Args;
 
 use super::hub_args::HubArgs;
 
-/// What only operators do.
+/// The right that only operators have.
 pub(super) const DECIDES: &str = "decides about members";
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct DecisionArgs {
-    /// Do it. Without this flag it only says what would happen
+    /// Make the change. Without this flag the command only shows what would happen
     #[arg(long)]
     pub(super) confirm: bool,
     #[command(flatten)]

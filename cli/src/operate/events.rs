@@ -18,8 +18,8 @@ const OLDEST_EPOCH: &str = "oldest";
 /// Show recorded events.
 #[derive(Debug, Args)]
 pub struct EventsArgs {
-    /// From the first event that was recorded so long ago (90s, 10m, 2h, 3d) or at this time (RFC 3339), or later. Times
-    /// are the hub's
+    /// Begin with the first event since so long ago (90s, 10m, 2h, 3d), or since this time (RFC 3339). Times are by the
+    /// hub's clock
     #[arg(
         long,
         env = "TRIBUTARY_SINCE",
@@ -27,19 +27,19 @@ pub struct EventsArgs {
         conflicts_with = "from"
     )]
     since: Option<Since>,
-    /// From this revision on; without this and --since from the beginning
+    /// Begin with this revision; without this and --since, with the oldest one
     #[arg(long, env = "TRIBUTARY_FROM", value_name = "REVISION", default_value_t = 0)]
     from: u64,
-    /// Most events, up to 1000
+    /// Largest number of events to show, up to 1000
     #[arg(long, env = "TRIBUTARY_LIMIT", value_name = "NUMBER", default_value_t = 100)]
     limit: u32,
-    /// Of one cluster only
+    /// Show events of this cluster only
     #[arg(long, env = "TRIBUTARY_CLUSTER", value_name = "CLUSTER", default_value = "")]
     cluster: String,
-    /// Of one kind only, such as export_upserted or member_lost
+    /// Show events of this kind only, such as export_upserted or member_lost
     #[arg(long, env = "TRIBUTARY_KIND", value_name = "KIND", default_value = "")]
     kind: String,
-    /// About Services of one namespace only
+    /// Show events about Services of this namespace only
     #[arg(
         long,
         env = "TRIBUTARY_NAMESPACE",
@@ -47,17 +47,18 @@ pub struct EventsArgs {
         default_value = ""
     )]
     namespace: String,
-    /// Of this epoch, as answers name it. Without it of the current one, which began when a log was restored or rewound
+    /// Show events of this epoch, as answers name it; unless given, of the current one. An epoch begins when a log is
+    /// restored or rewound
     #[arg(long, env = "TRIBUTARY_EPOCH", value_name = "EPOCH", conflicts_with = "all")]
     epoch: Option<Epoch>,
-    /// Of all epochs that the log still has, oldest first
+    /// Show events of all epochs that the log still has, oldest first
     #[arg(long, env = "TRIBUTARY_ALL")]
     all: bool,
     #[command(flatten)]
     hub: HubArgs,
 }
 
-/// Where to begin, in time.
+/// The start, in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Since {
     /// So many milliseconds ago, by the hub's clock.

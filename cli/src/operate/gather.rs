@@ -33,7 +33,7 @@ const PAGES_MAX: usize = 20;
 /// Collect what a maintainer needs.
 #[derive(Debug, Args)]
 pub struct GatherArgs {
-    /// Directory to make, with what was gathered; nothing is written over
+    /// New directory for the result
     #[arg(long, env = "TRIBUTARY_OUT", value_name = "DIR")]
     out: PathBuf,
     /// Explain this service, as NAMESPACE/NAME
@@ -59,7 +59,7 @@ pub(super) async fn run(args: GatherArgs) -> anyhow::Result<String> {
     let mut bundle = Bundle::create(&args.out, secrets)?;
     match timeout(BUNDLE_WAIT, fill(&args, access, &mut bundle)).await {
         Ok(filled) => filled?,
-        Err(_) => bundle.add("cut-short.txt", "not everything was there in time\n")?,
+        Err(_) => bundle.add("cut-short.txt", "some parts did not arrive in time\n")?,
     }
     Ok(format!(
         "{}: {}\nKeys and tokens are left out; names and addresses are in it: read it before you pass it on.\n",
@@ -103,7 +103,7 @@ async fn part(asked: impl Future<Output = anyhow::Result<String>>) -> String {
     match timeout(PART_WAIT, asked).await {
         Ok(Ok(text)) => text,
         Ok(Err(error)) => format!("{error:#}\n"),
-        Err(_) => "not there in time\n".to_owned(),
+        Err(_) => "it did not arrive in time\n".to_owned(),
     }
 }
 

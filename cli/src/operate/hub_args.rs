@@ -5,7 +5,7 @@ use tonic::transport::Channel;
 
 use crate::output::Output;
 
-/// Which hub, with whose certificate, and how to print.
+/// Hub, client certificate and output format.
 #[derive(Debug, Clone, clap::Args)]
 pub struct HubArgs {
     #[command(flatten)]

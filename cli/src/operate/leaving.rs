@@ -13,20 +13,21 @@ use super::{
     print,
 };
 
-/// Who is to leave.
+/// Flags of `member drain`.
 #[derive(Debug, Args)]
 pub(super) struct DrainArgs {
     /// The member
     #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
     cluster: ClusterId,
-    /// When its exports follow its endpoints and its membership ends, from now, as 90s, 30m, 1h or 2d; a week at most
+    /// Time from now until its exports follow its endpoints and its membership ends, as 90s, 30m, 1h or 2d; a week at
+    /// most
     #[arg(long, env = "TRIBUTARY_LEAVE_AFTER", value_name = "TIME", default_value = "1h", value_parser = duration)]
     after: Duration,
     #[command(flatten)]
     decision: DecisionArgs,
 }
 
-/// Who is to stay.
+/// Flags of `member stay`.
 #[derive(Debug, Args)]
 pub(super) struct StayArgs {
     /// A member that is to leave
@@ -36,16 +37,18 @@ pub(super) struct StayArgs {
     decision: DecisionArgs,
 }
 
-/// Whose membership ends.
+/// Flags of `member evict`.
 #[derive(Debug, Args)]
 pub(super) struct EvictArgs {
     /// The member
     #[arg(value_name = "CLUSTER", value_parser = ClusterId::new)]
     cluster: ClusterId,
-    /// When its exports follow its endpoints and its membership ends, from now, as 90s, 30m, 1h or 2d; a week at most
+    /// Time from now until its exports follow its endpoints and its membership ends, as 90s, 30m, 1h or 2d; a week at
+    /// most
     #[arg(long, env = "TRIBUTARY_LEAVE_AFTER", value_name = "TIME", default_value = "1h", value_parser = duration)]
     after: Duration,
-    /// End it at once, with everything: for a cluster that is in other hands. Nothing takes that back
+    /// End the membership and remove everything of the cluster at once: for a compromised cluster. This cannot be
+    /// undone
     #[arg(long, env = "TRIBUTARY_EVICT_NOW", conflicts_with = "after")]
     now: bool,
     #[command(flatten)]

@@ -5,7 +5,7 @@ use proto::v1::{self, membership_client::MembershipClient};
 use shared::model::sync::MESSAGE_BYTES_MAX;
 use tonic::{Code, Status, transport::Channel};
 
-/// How often a listing is begun whose pages the hub let go of.
+/// Attempts at a listing whose revision the hub dropped between pages.
 const LISTING_STARTS_MAX: u32 = 5;
 
 /// All members, of one revision.

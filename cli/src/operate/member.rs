@@ -28,8 +28,9 @@ enum MemberCommand {
     List(ListArgs),
     /// Wait until members are live
     #[command(
-        long_about = "Wait until each of the named members is live: its agent has a session with the hub and has listed what \
-        it exports. The time also runs while the hub cannot be reached. Standard error says who is waited for.\n\n\
+        long_about = "Wait until each of the named members is live: its agent has a session with the hub and has \
+            listed its exports. The time also runs while the hub cannot be reached. Standard error names the members \
+            that are not live yet.\n\n\
         Exit code 0 once all are live, 1 when the time is over.\n\n\
         Example:\n  tributary member wait east west --timeout 2m --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
@@ -37,71 +38,74 @@ enum MemberCommand {
     /// Admit another key or another cluster fingerprint for a member
     #[command(
         long_about = "Admit another key or another cluster fingerprint for a member: after its certificate was \
-        issued anew with a new key, or its cluster was built anew. The hub's refusal of the session names both.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+            issued with a new key, or its cluster was rebuilt. The hub's refusal of the session names both \
+            fingerprints.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary member rekey east --key-fingerprint 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Rekey(RekeyArgs),
     /// Have a member leave: its endpoints first, its exports later
     #[command(
-        long_about = "Have a member leave: its endpoints are taken from the other clusters at once, wherever another member \
-        has ready ones; its exports and what is left of its endpoints go when the time is over, with its membership. Until \
-        then `member stay` takes that back. Its id is free then, its keys stay refused. In its cluster, `tributary-agent \
-        leave` removes what stands there.\n\n\
-        Said again, the time counts anew.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        long_about = "Have a member leave: its endpoints go from the other clusters at once, wherever another member \
+            has ready ones. Its exports and remaining endpoints go when the time is over, and its membership ends. \
+            Until then `member stay` cancels the drain. Afterwards its id is free, and its keys stay refused. In its \
+            cluster, `tributary-agent leave` removes what agents wrote.\n\n\
+        A second drain restarts the time.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary member drain west --after 1h --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Drain(DrainArgs),
-    /// Have a member stay that was to leave
+    /// Cancel the drain or the eviction of a member
     #[command(
-        long_about = "Have a member stay that was to leave, by `member drain` or `member evict`: its endpoints count again in \
-        the other clusters, and nothing of it goes. After its time it is too late.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        long_about = "Cancel `member drain` or `member evict`: the other clusters use the member's endpoints again, \
+            and its exports stay. Once its time is over, nothing can be cancelled.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary member stay west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Stay(StayArgs),
     /// End a membership
     #[command(
-        long_about = "End a membership against the will of its cluster: its endpoints are taken from the other clusters at \
-        once, wherever another member has ready ones; its exports follow when the time is over. Until then `member stay` \
-        takes that back. Its keys stay refused, and under its id nobody joins without an operator's word.\n\n\
-        With --now all of it happens at once, and nothing takes it back.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        long_about = "End a membership without its cluster's help: its endpoints go from the other clusters at once, \
+            wherever another member has ready ones; its exports follow when the time is over. Until then `member \
+            stay` cancels the eviction. Its keys stay refused, and its id needs an operator's `member rekey` to join \
+            again.\n\n\
+        With --now everything happens at once and cannot be undone.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary member evict west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key\n  \
         tributary member evict west --now --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Evict(EvictArgs),
     /// Refuse a key of a cluster for ever
     #[command(
-        long_about = "Refuse a key of a cluster for ever, because it was stolen or because it must never come: a key that \
-        was never seen can be revoked as well. Whoever has it is refused from then on, and what is open under it ends \
-        within seconds. Keys that were certified over its sessions go with it. The member stays a member with what it exports; if it has no other key, issue a certificate with \
-        a new one, and admit that with `member rekey`.\n\n\
+        long_about = "Refuse a key of a cluster for ever, because it was stolen; a key that the hub has never seen \
+            can be revoked too. From then on the hub refuses it in any certificate, ends open connections with it \
+            within seconds, and refuses the keys that were certified over its sessions. The member stays a member \
+            and keeps its exports; if it has no other key, issue a certificate with a new one, and admit it with \
+            `member rekey`.\n\n\
         The key fingerprint is the sha256 of the public key: `member list --output json` has those of members.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary member revoke-key east 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     RevokeKey(RevokeKeyArgs),
     /// Delete what other clusters still hold from a cluster that is gone for good
     #[command(
-        long_about = "Delete what other clusters still hold from a cluster that is gone for good and is not a member. A hub \
-        that started with an empty or an old log does not know whether a cluster that its log lacks, or calls evicted, \
-        lives: members keep the objects of such clusters until those report to this hub. If one will never come \
-        back, this deletes them.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        long_about = "Delete what other clusters still hold from a cluster that is gone for good and is not a member. A \
+            hub that started with an empty or an old log cannot know if a cluster still exists that its log lacks or \
+            calls evicted: members keep the objects of such a cluster until it reports to this hub. If it never \
+            will, this command deletes them.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary member forget gone --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Forget(ForgetArgs),
     /// Accept the mass withdrawal of a member that the hub has put on hold
     #[command(
-        long_about = "Accept the mass withdrawal of a member that the hub has put on hold: when a member withdraws most of its \
-        exports at once, they still count in all other clusters for the time of the hold. Look at its cluster first: if its \
-        ServiceExports are gone by mistake, bring them back there, and the hold ends. If they are meant to be \
-        gone, this removes them at once.\n\n\
-        With --self-preservation it ends that instead: members that stay lost are withdrawn, although many are lost at \
-        one time.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        long_about = "Accept the mass withdrawal of a member that the hub has put on hold: when a member withdraws \
+            most of its exports at once, the other clusters keep using them for the time of the hold. Look at its \
+            cluster first: if its ServiceExports are gone by mistake, create them again there, and the hold ends. If \
+            they were removed on purpose, this command removes them everywhere at once.\n\n\
+        With --self-preservation it ends self-preservation instead: members that stay lost are withdrawn, although \
+        many are lost at one time.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary member release west --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Release(ReleaseArgs),
@@ -121,7 +125,7 @@ struct RekeyArgs {
     /// sha256 of the public key to admit besides the known ones (64 hexadecimal digits)
     #[arg(long, env = "TRIBUTARY_KEY_FINGERPRINT", value_name = "SHA256", value_parser = key_fingerprint)]
     key_fingerprint: Option<String>,
-    /// uid of the namespace kube-system of the cluster that the member may be from now on
+    /// uid of the namespace kube-system of the rebuilt cluster, which the member may be from now on
     #[arg(long, env = "TRIBUTARY_CLUSTER_FINGERPRINT", value_name = "UID")]
     cluster_fingerprint: Option<String>,
     #[command(flatten)]

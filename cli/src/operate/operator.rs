@@ -8,7 +8,7 @@ use shared::model::{advice, name::is_dns_label};
 
 use super::{decision::DecisionArgs, hub_args::connect, member::key_fingerprint, print};
 
-/// What only operators do.
+/// The right that only operators have.
 const DECIDES: &str = "decides about certificates";
 
 /// Decide about operators' certificates.
@@ -29,11 +29,11 @@ pub struct ReaderArgs {
 enum OperatorCommand {
     /// Refuse the key of an operator's certificate for ever
     #[command(
-        long_about = "Refuse the key of an operator's certificate for ever: because it was stolen, or because who has it \
-        is to decide no more. Calls under it are refused from then on, and watches end. Other certificates of the same \
-        name stay good. Nobody revokes the key it comes with.\n\n\
+        long_about = "Refuse the key of an operator's certificate for ever: because it was stolen, or its holder \
+            must not decide any more. From then on the hub refuses calls with it, and ends its watches. Other \
+            certificates of the same name stay valid. You cannot revoke the key that you use.\n\n\
         The key fingerprint is the sha256 of the public key.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary operator revoke bob 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Revoke(RevokeArgs),
@@ -43,11 +43,11 @@ enum OperatorCommand {
 enum ReaderCommand {
     /// Refuse the key of a reader's certificate for ever
     #[command(
-        long_about = "Refuse the key of a reader's certificate for ever: because it was stolen, or because who has it is \
-        to read no more. Calls under it are refused from then on, and watches end. Other certificates of the same name \
-        stay good.\n\n\
+        long_about = "Refuse the key of a reader's certificate for ever: because it was stolen, or its holder must \
+            not read any more. From then on the hub refuses calls with it, and ends its watches. Other certificates \
+            of the same name stay valid.\n\n\
         The key fingerprint is the sha256 of the public key.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary reader revoke dashboard 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08 \\\n    --hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Revoke(RevokeArgs),
@@ -69,7 +69,7 @@ fn name(text: &str) -> Result<String, String> {
     if is_dns_label(text) {
         return Ok(text.to_owned());
     }
-    Err("it is the last word of the URI in the certificate, an RFC 1123 DNS label".to_owned())
+    Err("write the last part of the URI in the certificate, an RFC 1123 DNS label".to_owned())
 }
 
 /// Runs the command and returns what to print.

@@ -32,34 +32,34 @@ pub struct PolicyArgs {
 enum PolicyCommand {
     /// Show the policy in force, as it was applied
     Get(GetArgs),
-    /// Say what a policy would do, and change nothing
+    /// Show what a policy would do, and change nothing
     #[command(
-        long_about = "Say what a policy would do, and change nothing: which exports would be refused, which \
-        imports go, everywhere or from one member, how many endpoints would be left out. The file is read here first, and then judged by the hub \
-        against what its members export now.\n\n\
+        long_about = "Show what a policy would do, and change nothing: the exports that it would refuse, the imports \
+            that would go, everywhere or in one member, and the number of endpoints that it would leave out. The \
+            client parses the file, and the hub compares it with what its members export now.\n\n\
         Example:\n  tributary policy test policy.yaml --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Test(TestArgs),
     /// Put a policy in force
     #[command(
-        long_about = "Put a policy in force, in the place of the one before. It is an event of the log. What it \
-        refuses is recorded all the same and left out of every cluster; a policy that is loosened brings it back by \
-        itself. A policy of `spec: {}` allows everything.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        long_about = "Put a policy in force; it replaces the one before, and is an event of the log. An export that \
+            it refuses is still recorded, and left out of every cluster; a looser policy restores it. A policy of \
+            `spec: {}` allows everything.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary policy apply policy.yaml --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Apply(ApplyArgs),
     /// Hand a service back to its oldest export
     #[command(
-        long_about = "Hand a service back to its oldest export, where the policy says `precedence: \
-        incumbent` and an export was held in the first place against an older one.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        long_about = "Hand a service back to its oldest export: under `precedence: incumbent` in the policy, a \
+            younger export keeps the first place until then.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary policy release shop/cart --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Release(ReleaseArgs),
 }
 
-/// What only operators do.
+/// The right that only operators have.
 const DECIDES: &str = "decides about the policy";
 
 #[derive(Debug, Args)]
@@ -137,7 +137,7 @@ async fn apply(file: &Path, hub: &HubArgs, confirm: bool, again: &str) -> anyhow
     Ok(print::decision(answer.get_ref(), again, hub.output))
 }
 
-/// Reads no more of a file than can be one, and refuses what the hub would refuse before it is asked.
+/// Reads no more of a file than a policy can have, and refuses what the hub would refuse before asking it.
 fn document(file: &Path) -> anyhow::Result<String> {
     let opened = File::open(file).with_context(|| format!("cannot read {}", file.display()))?;
     let mut document = String::new();

@@ -72,7 +72,7 @@ pub(super) fn policy(response: &v1::GetPolicyResponse, output: Output) -> String
     }
     let at = time(applied_at.as_ref());
     let said = match (applied_at, revision) {
-        (None, _) => "# No policy was applied: this one says what holds without.\n".to_owned(),
+        (None, _) => "# No policy was applied; without one, this holds.\n".to_owned(),
         // Revisions of an epoch mean nothing in the next one.
         (Some(_), 0) => format!("# Applied by {operator} at {at}, before this epoch of the log began.\n"),
         (Some(_), revision) => format!("# Applied by {operator} at {at}, revision {revision}.\n"),

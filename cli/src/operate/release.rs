@@ -1,4 +1,4 @@
-//! `tributary member release`: lets go what the removal brake holds, or ends self-preservation.
+//! `tributary member release`: accepts withdrawals on hold, or ends self-preservation.
 
 use clap::Args;
 use client::{failed, request};
@@ -11,13 +11,14 @@ use super::{
     print,
 };
 
-/// What is let go: one of the two.
+/// Flags that choose one of the two holds.
 #[derive(Debug, Args)]
 pub(super) struct ReleaseArgs {
-    /// The member whose removals are held
+    /// The member whose exports are on hold
     #[arg(value_name = "CLUSTER", value_parser = ClusterId::new, required_unless_present = "self_preservation")]
     cluster: Option<ClusterId>,
-    /// End self-preservation instead: members that stay lost are withdrawn, although many are, until fewer are lost
+    /// End self-preservation instead: withdraw the members that stay lost, although there are many. This lasts until
+    /// fewer are lost
     #[arg(long, env = "TRIBUTARY_SELF_PRESERVATION", conflicts_with = "cluster")]
     self_preservation: bool,
     #[command(flatten)]

@@ -19,10 +19,10 @@ use super::{
     print,
 };
 
-/// What only operators do.
+/// The right that only operators have.
 const DECIDES: &str = "decides who joins";
 
-/// Make, see and take back tokens with which clusters join.
+/// Make, list and revoke the tokens with which clusters join.
 #[derive(Debug, Args)]
 pub struct TokenArgs {
     #[command(subcommand)]
@@ -33,20 +33,20 @@ pub struct TokenArgs {
 enum TokenCommand {
     /// Make a token and print the string with which a cluster joins
     #[command(
-        long_about = "Make a token and print the string with which a cluster joins. Whoever has the string joins: send it as \
-        you would a password. It is shown once, and the hub knows only a hash of it.\n\n\
-        A token is for one id, or for as many clusters as --uses says whose ids match a pattern.\n\n\
+        long_about = "Make a token and print the string with which a cluster joins. Whoever has the string can join: \
+            send it as you would a password. It is shown once, and the hub knows only a hash of it.\n\n\
+        A token is for one id, or for up to --uses clusters whose ids match a pattern.\n\n\
         Example:\n  tributary token create --cluster-id east --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key\n  \
         tributary token create --id-pattern 'prod-*' --uses 50 --expires 24h --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Create(CreateArgs),
     /// Show the tokens, and who joined with each
     List(ListArgs),
-    /// Take a token back
+    /// Revoke a token
     #[command(
-        long_about = "Take a token back: nobody joins with it any more. Clusters that joined with it stay members \
-        (`member evict` ends a membership).\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        long_about = "Revoke a token: nobody joins with it any more. Clusters that joined with it stay members \
+            (`member evict` ends a membership).\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary token revoke 0123456789abcdef --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"
     )]
     Revoke(RevokeArgs),
@@ -56,13 +56,13 @@ enum TokenCommand {
 struct CreateArgs {
     #[command(flatten)]
     scope: ScopeArgs,
-    /// How many clusters may join with it
+    /// Number of clusters that may join with it
     #[arg(long, env = "TRIBUTARY_TOKEN_USES", value_name = "COUNT", default_value_t = 1)]
     uses: u32,
-    /// For how long it is good, as 90s, 30m, 24h or 7d
+    /// Lifetime of the token, as 90s, 30m, 24h or 7d
     #[arg(long, env = "TRIBUTARY_TOKEN_EXPIRES", value_name = "TIME", default_value = "24h", value_parser = duration)]
     expires: Duration,
-    /// Where clusters join; unless given, the hosts of --hub with the port at which the hub lets clusters join
+    /// Join address of the hub; unless given, the hosts of --hub with the port at which the hub lets clusters join
     #[arg(
         long = "join-address",
         env = "TRIBUTARY_JOIN_ADDRESS",
@@ -74,7 +74,7 @@ struct CreateArgs {
     hub: HubArgs,
 }
 
-/// Who may join: one of the two.
+/// Clusters that may join: one of the two.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct ScopeArgs {
@@ -103,7 +103,7 @@ struct RevokeArgs {
 
 fn one_id(text: &str) -> Result<TokenScope, String> {
     match text.parse() {
-        Ok(TokenScope::Pattern(_)) => Err("a pattern of ids goes to --id-pattern".to_owned()),
+        Ok(TokenScope::Pattern(_)) => Err("use --id-pattern for a pattern of ids".to_owned()),
         Ok(scope) => Ok(scope),
         Err(error) => Err(error.to_string()),
     }
@@ -111,7 +111,7 @@ fn one_id(text: &str) -> Result<TokenScope, String> {
 
 fn pattern(text: &str) -> Result<TokenScope, String> {
     match text.parse() {
-        Ok(TokenScope::Id(_)) => Err("it has no '*': one id goes to --cluster-id".to_owned()),
+        Ok(TokenScope::Id(_)) => Err("it has no '*': use --cluster-id for one id".to_owned()),
         Ok(scope) => Ok(scope),
         Err(error) => Err(error.to_string()),
     }
@@ -138,7 +138,7 @@ async fn create(args: CreateArgs) -> anyhow::Result<String> {
         .scope
         .cluster_id
         .or(args.scope.id_pattern)
-        .context("name an id or a pattern of ids")?;
+        .context("give --cluster-id or --id-pattern")?;
     let token = TokenSecret::new(rand::random::<[u8; TOKEN_BYTES]>());
     let create = v1::CreateJoinTokenRequest {
         token_hash: token.hash().0.to_vec(),
@@ -184,15 +184,15 @@ async fn create(args: CreateArgs) -> anyhow::Result<String> {
             };
             let id = answer.id;
             let said = format!(
-                "{text}\n\nToken {id} is good for {scope}, {uses} until {until}. Whoever has the line above joins with it; it \
-                 is not shown again.\n"
+                "{text}\n\nToken {id} is good for {scope}, {uses} until {until}. Whoever has the line above can join \
+                with it; it is not shown again.\n"
             );
             said + &next(&scope)
         }
     })
 }
 
-/// What to do in the cluster that is to join.
+/// The next step in the cluster that joins.
 fn next(scope: &TokenScope) -> String {
     let cluster = match scope {
         TokenScope::Id(id) => Some(id),

@@ -17,20 +17,20 @@ use crate::output::Output;
 /// Time between two looks.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// Who is waited for.
+/// Flags of the wait.
 #[derive(Debug, Args)]
 pub(super) struct WaitArgs {
     /// The members to wait for
     #[arg(value_name = "CLUSTER", value_parser = ClusterId::new, required = true)]
     clusters: Vec<ClusterId>,
-    /// How long to wait, as 90s, 2m or 1h
+    /// Longest time to wait, as 90s, 2m or 1h
     #[arg(long, env = "TRIBUTARY_WAIT_TIMEOUT", value_name = "TIME", default_value = "2m", value_parser = duration)]
     timeout: Duration,
     #[command(flatten)]
     hub: HubArgs,
 }
 
-/// Waits, tells on standard error who is waited for whenever that changes, and returns what to print.
+/// Waits, names on standard error the members that are not live whenever that changes, and returns what to print.
 pub(super) async fn run(args: WaitArgs) -> anyhow::Result<String> {
     let WaitArgs {
         clusters,

@@ -35,8 +35,8 @@ pub enum Command {
     Join(Box<JoinArgs>),
     /// Export a Service to the other clusters
     #[command(
-        long_about = "Export a Service to the other clusters: makes its ServiceExport. With --wait the command says in \
-        which clusters the export arrived, and when.\n\n\
+        long_about = "Export a Service to the other clusters: makes its ServiceExport. With --wait the command \
+            prints the clusters in which the export arrived, and when.\n\n\
         Example:\n  tributary export shop/cart --context east --wait"
     )]
     Export(ExportArgs),
@@ -64,7 +64,7 @@ pub(super) struct ClusterArgs {
     /// Context of the kubeconfig
     #[arg(long, env = "TRIBUTARY_KUBE_CONTEXT", value_name = "CONTEXT")]
     pub(super) context: String,
-    /// Kubeconfig; that of kubectl unless given
+    /// Kubeconfig; unless given, the one that kubectl uses
     #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
     /// Namespace for Tributary in the cluster
@@ -72,7 +72,7 @@ pub(super) struct ClusterArgs {
     pub(super) namespace: String,
 }
 
-/// How Helm is called.
+/// Flags for Helm.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ChartArgs {
     /// Helm 3.14 or newer
@@ -98,10 +98,10 @@ pub(super) struct ChartArgs {
 /// Flags of every command.
 #[derive(Debug, Clone, Args)]
 pub(super) struct CommonArgs {
-    /// The longest that one step is waited for, as 90s, 10m or 1h
+    /// Longest wait for one step, as 90s, 10m or 1h
     #[arg(long, env = "TRIBUTARY_TIMEOUT", value_name = "TIME", default_value = "10m", value_parser = duration)]
     pub(super) timeout: Duration,
-    /// How to print the result; progress goes to standard error
+    /// Format of the result; progress goes to standard error
     #[arg(
         long,
         short = 'o',
@@ -112,7 +112,7 @@ pub(super) struct CommonArgs {
     pub(super) output: Form,
 }
 
-/// How a result is printed.
+/// Format of a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
     /// For people.
@@ -129,16 +129,16 @@ pub struct InitArgs {
     /// Name of the clusterset
     #[arg(long, env = "TRIBUTARY_CLUSTERSET", value_name = "NAME", default_value = "default", value_parser = label)]
     pub(super) clusterset: String,
-    /// Name of the operator whose certificate is made; that of the run before, or admin, unless given
+    /// Name of the operator whose certificate is made; unless given, the one of the run before, or admin
     #[arg(long, env = "TRIBUTARY_OPERATOR_NAME", value_name = "NAME", value_parser = operator_name)]
     pub(super) operator: Option<String>,
-    /// Where members reach the hub, if its Service does not say it
+    /// Address at which members reach the hub, unless its Service has one
     #[arg(long, env = "TRIBUTARY_ADDRESS", value_name = "HOST:PORT", value_parser = host_port)]
     pub(super) address: Option<HubAddress>,
-    /// Where clusters join; the host of the hub's address and the Service's join port unless given
+    /// Address at which clusters join; unless given, the host of the hub's address and the Service's join port
     #[arg(long, env = "TRIBUTARY_JOIN_ADDRESS", value_name = "HOST:PORT", value_parser = host_port)]
     pub(super) join_address: Option<HubAddress>,
-    /// Type of the hub's Service; that of the run before, or LoadBalancer, unless given
+    /// Type of the hub's Service; unless given, the one of the run before, or LoadBalancer
     #[arg(long, env = "TRIBUTARY_SERVICE_TYPE", value_name = "TYPE")]
     pub(super) service_type: Option<ServiceType>,
     #[command(flatten)]
@@ -188,7 +188,7 @@ pub struct JoinArgs {
     pub(super) common: CommonArgs,
 }
 
-/// Whether CoreDNS is changed.
+/// Choice to change CoreDNS or not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum Dns {
     /// Change it.

@@ -130,7 +130,7 @@ async fn recorded(
         if let Some(recorded) = operator.export(id, (namespace, name)).await? {
             if !recorded.denial_reason.is_empty() {
                 bail!(
-                    "the hub does not take {namespace}/{name} of {id}: {}",
+                    "the hub refuses {namespace}/{name} of {id}: {}",
                     recorded.denial_message
                 );
             }
@@ -155,7 +155,7 @@ async fn recorded(
             );
         }
         Ok(Look::Waiting(format!(
-            "the hub has not heard of {namespace}/{name} from the agent of {id}"
+            "the agent of {id} has not reported {namespace}/{name} to the hub yet"
         )))
     })
     .await

@@ -1,4 +1,4 @@
-//! What would be applied, as files: a namespace, Secrets, and values of the charts.
+//! Writes what would be applied as files: a namespace, Secrets, and values of the charts.
 
 use std::{
     fs::{self, OpenOptions},
@@ -68,7 +68,7 @@ fn is_there(path: &Path, text: &str) -> anyhow::Result<bool> {
 
 fn is_other(path: &Path) -> anyhow::Error {
     anyhow!(
-        "{} is there, perhaps sealed: move it away, or name another directory",
+        "{} exists, perhaps sealed: move it away, or name another directory",
         path.display()
     )
 }

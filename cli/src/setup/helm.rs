@@ -32,7 +32,7 @@ pub(super) const DEFINITIONS_RELEASE: &str = "tributary-crds";
 const OWNER: &str = "meta.helm.sh/release-name";
 /// By which Helm marks the namespace of that release.
 const OWNER_NAMESPACE: &str = "meta.helm.sh/release-namespace";
-/// How Helm says that there is no such release. Other errors have the words "not found" too.
+/// Helm's words for a missing release. Other errors have the words "not found" too.
 const NO_RELEASE: &str = "release: not found";
 
 /// Helm, as the user has it.
@@ -58,7 +58,7 @@ enum Place {
     Registry(String),
 }
 
-/// What `helm get metadata` says.
+/// The output of `helm get metadata`.
 #[derive(Deserialize)]
 struct Metadata {
     version: String,
@@ -85,7 +85,7 @@ impl Helm {
         };
         let text = String::from_utf8_lossy(&output.stdout);
         let version =
-            version(&text).with_context(|| format!("`{shown} version` does not say a version: {text}"))?;
+            version(&text).with_context(|| format!("`{shown} version` prints no version: {text}"))?;
         ensure!(
             version >= OLDEST,
             "{shown} is Helm {}.{}, and {}.{} or newer is needed: {INSTALL}",
@@ -124,10 +124,10 @@ impl Helm {
         let metadata = match self.run(cluster, &get("metadata")).await {
             Ok(metadata) => metadata,
             Err(error) if says_no_release(&error) => return Ok(None),
-            Err(error) => return Err(error).with_context(|| format!("Helm cannot say anything of {name}")),
+            Err(error) => return Err(error).with_context(|| format!("Helm cannot show the release {name}")),
         };
         let values = self.run(cluster, &get("values")).await?;
-        let unreadable = || format!("what Helm says of {name} cannot be read");
+        let unreadable = || format!("Helm's output about the release {name} cannot be read");
         let metadata: Metadata = serde_json::from_str(&metadata).with_context(unreadable)?;
         Ok(Some(Release {
             version: metadata.version,
@@ -315,7 +315,7 @@ fn says_no_release(error: &anyhow::Error) -> bool {
     error.to_string().contains(NO_RELEASE)
 }
 
-/// Tells whose a definition is: a release of the same name in another namespace is somebody else's.
+/// Tells whose a definition is: a release of the same name in another namespace belongs to somebody else.
 fn definition(found: Option<&CustomResourceDefinition>, namespace: &str) -> Definition {
     let Some(found) = found else {
         return Definition::Missing;

@@ -1,5 +1,5 @@
-//! What is kept on this machine: the keys of a clusterset, and what later commands need, in a directory beside the contexts.
-//! A key is readable by its owner only, and is never made anew. `remembered.rs`: what later commands need.
+//! The client's directory on this machine, beside the contexts: the keys of a clusterset, and what later commands need
+//! (`remembered.rs`). A key is readable by its owner only, and is never made anew.
 
 mod remembered;
 
@@ -51,7 +51,7 @@ pub(super) enum Pair {
 }
 
 impl Pair {
-    /// A pair of which this is there; `used` if something was made with its key.
+    /// The state of a pair with these parts; `used` if something was made with its key.
     fn of(has_certificate: bool, has_key: bool, used: bool) -> Self {
         match (has_certificate, has_key) {
             (true, true) => Self::Whole,
@@ -140,7 +140,7 @@ impl Home {
         let (directory, _lock) = self.open_alone()?;
         ensure!(
             self.pair(AUTHORITY)? == Pair::Missing,
-            "there is an authority in {}, or a part of it: run the command again",
+            "{} has files of an authority, which another command made meanwhile: run this command again",
             self.directory.display()
         );
         self.put_aside(&format!("{AUTHORITY}.key"))?;
@@ -197,7 +197,7 @@ impl Home {
         directory.write_issued(&issued).map(drop)
     }
 
-    /// What an operator needs for TLS.
+    /// The operator's TLS credentials.
     pub(super) fn operator(&self, name: &str) -> anyhow::Result<Pem> {
         Ok(Pem {
             cert: self.need(&format!("{name}.crt"))?.into_bytes(),
@@ -215,7 +215,7 @@ impl Home {
         Ok(facts.with_context(cannot)?.identity.clusterset)
     }
 
-    /// What earlier commands remembered.
+    /// Everything that earlier commands remembered.
     pub(super) fn remembered(&self) -> anyhow::Result<Remembered> {
         let Some(text) = self.text(REMEMBERED)? else {
             return Ok(Remembered::default());

@@ -17,7 +17,7 @@ use super::home::{Home, HubPlace};
 
 /// Longest time for one request.
 const REQUEST_WAIT: Duration = Duration::from_secs(15);
-/// How long a token is good: as long as a person may take to correct an installation.
+/// Lifetime of a token: a person may take that long to correct an installation.
 const TOKEN_GOOD: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A connection to the hub.
@@ -118,7 +118,7 @@ impl Operator {
         })
     }
 
-    /// An export as the hub has it; `None`: it has not heard of it.
+    /// An export as the hub has it; `None`: the hub does not know it.
     pub(super) async fn export(
         &self,
         cluster: &str,

@@ -31,7 +31,7 @@ use std::path::PathBuf;
 
 use progress::Progress;
 
-/// Is told the name of each step that was carried out. An error ends the command there.
+/// Called with the name of each finished step. An error ends the command there.
 pub type AfterStep = Box<dyn FnMut(&str) -> anyhow::Result<()>>;
 
 /// The surroundings of a command, where they are not those of the user.
@@ -39,7 +39,7 @@ pub type AfterStep = Box<dyn FnMut(&str) -> anyhow::Result<()>>;
 pub struct Surroundings {
     /// The file of the contexts; keys are kept beside it.
     pub config: Option<PathBuf>,
-    /// Is told each step.
+    /// Called with each step.
     pub after_step: Option<AfterStep>,
 }
 

@@ -7,7 +7,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use super::progress::Progress;
 
-/// How often a cluster is looked at while something is waited for.
+/// Interval of looks at a cluster during a wait.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// A step and what is to be done about it.
@@ -28,17 +28,17 @@ impl<S> Planned<S> {
         }
     }
 
-    /// Something is to do, for this reason.
+    /// Something has to be done, for this reason.
     pub(super) fn because(step: S, reason: Option<String>) -> Self {
         Self { step, todo: reason }
     }
 }
 
-/// What was seen of something that is waited for.
+/// The outcome of a look during a wait.
 pub(super) enum Look<T> {
     /// It is there.
     Ready(T),
-    /// It is not, for this reason.
+    /// It is not fulfilled, for this reason.
     Waiting(String),
 }
 
@@ -46,7 +46,7 @@ pub(super) enum Look<T> {
 ///
 /// # Errors
 ///
-/// That of a look, and after `timeout` the last reason.
+/// The result of a look, or after `timeout` the last reason.
 pub(super) async fn until<T>(
     progress: &Progress,
     timeout: Duration,

@@ -14,7 +14,7 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// Begins; `after` is told each step that was carried out.
+    /// Begins; `after` is called with each finished step.
     pub(super) fn new(after: Option<AfterStep>) -> Self {
         Self {
             began: Instant::now(),

@@ -20,7 +20,7 @@ pub(super) const DEFINITIONS: [(&str, &str); 4] = [
     ("serviceimports.multicluster.x-k8s.io", "serviceImports"),
 ];
 
-/// What every chart with a program is told of the image.
+/// Sets the image in the values of a chart with a program.
 fn image(values: &mut Value, charts: &ChartArgs) {
     if let Some(registry) = &charts.image_registry {
         values["image"]["registry"] = json!(registry);
@@ -80,8 +80,8 @@ pub(super) enum Definition {
     Foreign,
 }
 
-/// The values of the definitions' chart: what somebody else installed is left alone. `None`: all of it is somebody else's.
-/// The others are named too, because Helm keeps the values of earlier runs.
+/// The values of the definitions' chart: what somebody else installed is left alone. `None`: all of it belongs to
+/// somebody else. The others are named too, because Helm keeps the values of earlier runs.
 pub(super) fn definitions(seen: [Definition; 4]) -> Option<Value> {
     let mut values = json!({});
     for ((_, name), seen) in DEFINITIONS.iter().zip(seen) {

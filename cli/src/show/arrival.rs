@@ -1,5 +1,5 @@
-//! Where an import arrived: compares what each member says to have applied with the revisions of the import.
-//! It asks nobody.
+//! The arrival of an import: compares the position that each member reports with the revisions of the import. It asks
+//! nobody.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use shared::model::ServiceKey;
 
 use crate::operate::print::span;
 
-/// How far an import is in one member.
+/// The progress of an import in one member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Arrival {
     /// The member.
@@ -47,7 +47,7 @@ pub(super) fn lacking(
     lacking.map(|one| (one.cluster.clone(), one.reason())).collect()
 }
 
-/// How far the import is in each member, or in one.
+/// The progress of the import in each member, or in one.
 pub(super) fn arrivals(
     (explained, lacking): (&v1::ExplainResponse, &BTreeMap<String, v1::LackReason>),
     members: &[v1::MemberState],

@@ -1,4 +1,4 @@
-//! `tributary explain`: why an import looks as it does, and where it arrived; or what a topology is made of.
+//! `tributary explain`: why an import looks as it does, and where it arrived; or the parts of a topology.
 
 use anyhow::ensure;
 use clap::Args;
@@ -18,7 +18,7 @@ use crate::{
     output::Output,
 };
 
-/// What is explained.
+/// The subject of the explanation.
 #[derive(Debug, Args)]
 pub struct ExplainArgs {
     /// Service, as NAMESPACE/NAME; with --topology a Cluster

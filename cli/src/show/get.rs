@@ -35,7 +35,7 @@ enum Kind {
     Slices,
 }
 
-/// What is listed.
+/// The objects to list.
 #[derive(Debug, Args)]
 pub struct GetArgs {
     /// Kind of the objects
@@ -58,10 +58,10 @@ pub struct GetArgs {
 pub(crate) async fn get(args: GetArgs) -> anyhow::Result<String> {
     match (args.kind, &args.service) {
         (Kind::Slices, None) => {
-            Err(Usage("slices are listed of one service: name it as NAMESPACE/NAME".to_owned()).into())
+            Err(Usage("slices are listed for one service: give it as NAMESPACE/NAME".to_owned()).into())
         }
         (Kind::Slices, Some(service)) => slices(&args, service, args.hub.access()?).await,
-        (_, Some(service)) => Err(Usage(format!("{service} goes only with slices")).into()),
+        (_, Some(service)) => Err(Usage(format!("{service} fits only the kind slices: leave it out")).into()),
         (kind, None) => listed(&args, kind, args.hub.access()?).await,
     }
 }

@@ -6,7 +6,7 @@ use tonic::{Code, Status, transport::Channel};
 
 use client::{failed, request};
 
-/// How often a listing is begun again because the hub no longer keeps the revision of its first page.
+/// Attempts at a listing whose first page's revision the hub no longer keeps.
 const STARTS_MAX: u32 = 5;
 
 /// Everything that `asked` asks for.

@@ -1,4 +1,4 @@
-//! What needs attention in a clusterset, each with the next step. It asks nobody.
+//! Problems of a clusterset, each with the next step. It asks nobody.
 
 use std::time::Duration;
 
@@ -207,7 +207,7 @@ fn of_export(export: &v1::RecordedExport) -> Vec<Problem> {
     let explain = || format!("`{}`", advice::explain(&service));
     let mut found = Vec::new();
     if !export.denial_reason.is_empty() {
-        let what = format!("not taken, {}: {}", export.denial_reason, export.denial_message);
+        let what = format!("refused, {}: {}", export.denial_reason, export.denial_message);
         found.push(problem(&about, what, explain()));
     }
     if !export.left_out.is_empty() {

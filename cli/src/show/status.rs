@@ -19,7 +19,7 @@ use crate::{
     output::{Output, value},
 };
 
-/// What is shown.
+/// The parts to show.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
     /// End with exit code 1 if there is a problem

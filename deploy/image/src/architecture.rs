@@ -49,7 +49,7 @@ impl Architecture {
         }
     }
 
-    /// What an ELF file of it says.
+    /// The machine type in its ELF files.
     pub(crate) fn elf(self) -> object::Architecture {
         match self {
             Self::Amd64 => object::Architecture::X86_64,

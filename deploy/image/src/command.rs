@@ -11,8 +11,8 @@ use crate::{architecture::Architecture, package, reproduce, source::Source};
 /// Builds Tributary's image: both programs, static, in a layer of their own over nothing.
 ///
 /// No container engine and no registry is needed. The image is an OCI layout, and an archive of it that `skopeo`,
-/// `podman load` or `ctr images import` read; beside it are the programs as archives, a list of what they are made of
-/// (CycloneDX), and SHA256SUMS.
+/// `podman load` or `ctr images import` read; beside it are the programs as archives, lists of their parts (CycloneDX),
+/// and SHA256SUMS.
 #[derive(Parser)]
 #[command(name = "cargo image", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -49,7 +49,7 @@ struct Built {
     /// Architectures; all of them by default.
     #[arg(long = "architecture", value_enum, value_delimiter = ',', default_values_t = Architecture::ALL)]
     architectures: Vec<Architecture>,
-    /// Where to; what is there is replaced.
+    /// Output directory; existing content is replaced
     #[arg(long, value_name = "DIR", default_value = "target/images")]
     out: PathBuf,
 }

@@ -20,10 +20,10 @@ use crate::{
 /// optimisation.
 const PROFILE: &str = "image";
 
-/// Where sources and crates seem to lie, in what a program says of itself.
+/// The path of sources and crates that a program's debug information states.
 const SOURCES_AS: &str = "/tributary";
 const CRATES_AS: &str = "/cargo";
-/// The time that compilers are told, whatever the commit: with its own, everything would be compiled anew for each.
+/// The time that compilers see, whatever the commit: with its own, everything would be compiled anew for each.
 const COMPILED_AT: &str = "0";
 
 /// Compiles the file that is both programs, and looks whether it is what an image needs; where it is.
@@ -49,7 +49,8 @@ fn add_target(source: &Source, target: &str) -> anyhow::Result<()> {
     run::shown(&mut rustup).with_context(|| format!("Rust's standard library for {target} comes from rustup"))
 }
 
-/// What a program must not depend on is set or taken away: flags and compilers of the machine, its paths, the time.
+/// Sets or removes everything that a program must not depend on: flags and compilers of the machine, its paths, the
+/// time.
 fn environment(
     cargo: &mut Command,
     source: &Source,

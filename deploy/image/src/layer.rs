@@ -9,17 +9,17 @@ use tar::{Builder, EntryType, Header};
 
 /// A file of an archive.
 pub struct File {
-    /// Where it lies, without a slash at the beginning.
+    /// Its path, without a slash at the beginning.
     pub path: String,
     /// Its permissions.
     pub mode: u32,
-    /// What is in it.
+    /// Its content.
     pub bytes: Vec<u8>,
 }
 
 /// Another name of a file of an archive, in the same directory.
 pub struct Link {
-    /// Where it lies, without a slash at the beginning.
+    /// Its path, without a slash at the beginning.
     pub path: String,
     /// The name of the file.
     pub file: &'static str,

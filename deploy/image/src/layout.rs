@@ -16,27 +16,27 @@ use crate::{
     layer::{self, Effort, File},
 };
 
-/// How an index names an image: by a tag, or by its whole name.
+/// The annotation that names an image in an index: by a tag, or by its whole name.
 const REFERENCE: &str = "org.opencontainers.image.ref.name";
-/// Where containerd looks for a whole name first.
+/// The annotation in which containerd looks for a whole name first.
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 
-/// What a container of an image runs, and as whom.
+/// The program and the user of an image's container.
 #[derive(Debug, Clone, Default)]
 pub struct Runs {
     /// User and group; the runtime's choice without it.
     pub user: Option<&'static str>,
     /// The program with what always comes first.
     pub entrypoint: Vec<String>,
-    /// The rest, which whoever starts a container may replace.
+    /// The rest, which may be replaced when a container is started.
     pub command: Vec<String>,
-    /// What the image says of itself.
+    /// Labels of the image.
     pub labels: Vec<(String, String)>,
 }
 
 /// The layout as files, to be written into a directory or an archive.
 pub struct Layout {
-    /// How the image is named in its index: a name or a tag.
+    /// Name of the image in its index: a name or a tag.
     name: String,
     effort: Effort,
     files: Vec<File>,
@@ -209,7 +209,7 @@ mod tests {
         files.into_iter().map(|file| (file.path, file.bytes)).collect()
     }
 
-    /// What a descriptor names: it must be there, with that digest and that size.
+    /// Returns the blob of a descriptor, and checks its digest and size.
     fn named<'a>(files: &'a BTreeMap<String, Vec<u8>>, descriptor: &Value) -> &'a [u8] {
         let digest = descriptor["digest"]
             .as_str()

@@ -21,7 +21,7 @@ const SUMS: &str = "SHA256SUMS";
 const USER: &str = "65532:65532";
 /// The pod's command names a program; without one the image says how it is used.
 const COMMAND: [&str; 2] = ["/usr/local/bin/tributary-hub", "--help"];
-/// Where an image has the programs, and the licence.
+/// Paths of the programs and the licence in an image.
 const IN_IMAGE: [&str; 2] = ["usr/local/bin/", "usr/share/doc/tributary/"];
 /// Compressed, one architecture stays below so many bytes.
 const LAYER_BYTES_MAX: usize = 15_000_000;

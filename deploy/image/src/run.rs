@@ -26,7 +26,7 @@ pub(crate) fn shown(command: &mut Command) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a program prints, without the space around it.
+/// Returns a program's output, without the space around it.
 pub(crate) fn printed(command: &mut Command) -> anyhow::Result<String> {
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot run {}", command.get_program().display()))?;

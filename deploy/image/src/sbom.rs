@@ -1,4 +1,4 @@
-//! Owns: the list of what a program is made of (CycloneDX 1.6), as cargo knows it.
+//! Owns: the list of a program's parts (CycloneDX 1.6), as cargo knows them.
 //! Never: lists what only tests or build scripts need.
 
 use std::collections::BTreeSet;
@@ -51,8 +51,8 @@ pub(crate) fn list(source: &Source, architecture: Architecture) -> anyhow::Resul
     Ok(serde_json::to_vec_pretty(&list)?)
 }
 
-/// What is linked into the programs. `cargo tree` knows the features that are asked for by this package alone;
-/// `cargo metadata` unites those of the whole workspace, tests included.
+/// Returns the crates linked into the programs. `cargo tree` knows the features that this package alone enables; `cargo
+/// metadata` unites those of the whole workspace, tests included.
 fn linked(source: &Source, architecture: Architecture) -> anyhow::Result<BTreeSet<String>> {
     let mut tree = run::cargo(&source.root);
     tree.args([

@@ -26,13 +26,13 @@ pub(crate) const NAMES: [&str; 5] = [
 pub(crate) struct Source {
     /// Its root.
     pub(crate) root: PathBuf,
-    /// Where cargo builds.
+    /// Target directory of cargo.
     pub(crate) target: PathBuf,
     /// The version of the programs.
     pub(crate) version: String,
     /// The commit; with `-dirty` if files differ from it.
     pub(crate) revision: String,
-    /// When the commit was made, in seconds: the time of everything in the image.
+    /// Time at which the commit was made, in seconds: the time of everything in the image.
     pub(crate) created: u64,
 }
 

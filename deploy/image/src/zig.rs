@@ -17,7 +17,7 @@ const REQUIREMENTS: &str = include_str!("../zig.txt");
 /// Names a zig that is there already.
 const VARIABLE: &str = "ZIG";
 
-/// What cargo calls to compile C for one architecture.
+/// The wrapper that cargo calls to compile C for one architecture.
 pub(crate) struct Compiler {
     /// In the place of cc.
     pub(crate) cc: PathBuf,

@@ -18,7 +18,7 @@ const SHORT_SECONDS: u64 = 10;
 /// Most members that one process plays.
 pub const MEMBERS_MAX: usize = 1_000;
 
-/// What `cargo load` was asked for.
+/// The command line of `cargo load`.
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "cargo load",
@@ -56,7 +56,7 @@ pub const MEMBERS_MAX: usize = 1_000;
         average before each shape."
 )]
 pub struct Arguments {
-    /// What to measure; none: ingest, churn-8 and replay
+    /// Shapes to measure; none: ingest, churn-8 and replay
     #[arg(value_enum)]
     pub shapes: Vec<Shape>,
     /// Directory for event logs, hub logs and the JSON file; it must lie on a real disk
@@ -78,10 +78,10 @@ pub struct Arguments {
     /// Cores of the generator; default: the other half
     #[arg(long, value_name = "LIST")]
     pub generator_cores: Option<String>,
-    /// How long each step of ingest, churn, idle and real lasts
+    /// Duration of each step of ingest, churn, idle and real
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
     pub seconds: u64,
-    /// How often each shape is played; the table has minimum, median and maximum
+    /// Number of runs of each shape; the table has minimum, median and maximum
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..))]
     pub runs: u32,
     /// Once, ten seconds a step: to see that something works, not to state a figure
@@ -123,7 +123,7 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// What `--short` stands for is written out.
+    /// Replaces `--short` by its values.
     pub fn resolved(mut self) -> Self {
         if self.short {
             (self.seconds, self.runs) = (SHORT_SECONDS, 1);
@@ -180,9 +180,9 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// What is measured when nothing is named: all that needs nothing but Rust and is done in some minutes.
+    /// The default shapes: those that need nothing but Rust and take some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
-    /// What `all` stands for.
+    /// The shapes of `all`.
     pub const ALL: [Self; 17] = [
         Self::Churn8,
         Self::Mesh250,

@@ -30,7 +30,7 @@ impl Pinned {
     }
 }
 
-/// Where a process runs.
+/// The cores of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UsedCores {
     /// Hub or generator: on its own cores, beside the other.

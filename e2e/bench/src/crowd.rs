@@ -38,7 +38,7 @@ const ARRIVAL_WAIT: Duration = Duration::from_secs(300);
 /// From the decision to send a wave until its first update is due: every member looks out by then.
 const WAVE_LEAD: Duration = Duration::from_millis(200);
 
-/// What a wave brought to members.
+/// A wave's arrivals at members.
 #[derive(Debug)]
 pub(super) struct Tally {
     /// Microseconds from an update's due time until a member received it.
@@ -47,7 +47,7 @@ pub(super) struct Tally {
     pub(super) received: u64,
     /// Encoded bytes of them.
     pub(super) item_bytes: u64,
-    /// When they arrived and how late, for the plot.
+    /// Times of arrival with delays, for the plot.
     pub(super) arrivals: Vec<Arrival>,
 }
 
@@ -104,7 +104,7 @@ enum Order {
     Watch(Box<Watch>, oneshot::Sender<()>),
 }
 
-/// What a member looks out for, and where it tells that it has it.
+/// A member's awaited update, and the channel for its arrival.
 struct Watch {
     schedule: Schedule,
     awaited: HashSet<u32>,
@@ -123,7 +123,7 @@ pub(super) struct Crowd {
     pub(super) settled_after: Duration,
 }
 
-/// What came of a wave.
+/// The result of a wave.
 pub(super) struct WaveResult {
     /// All members' tallies together.
     pub(super) tally: Tally,

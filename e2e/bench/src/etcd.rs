@@ -39,7 +39,7 @@ const KEYS: u64 = 8_000;
 const READY_WAIT: Duration = Duration::from_secs(30);
 const READY_POLL: Duration = Duration::from_millis(50);
 
-/// Where the keys lie, and the first key behind them.
+/// Prefix of the keys, and the first key behind them.
 const PREFIX: &str = "/registry/endpointslices/team-0001/cart-";
 const PREFIX_END: &str = "/registry/endpointslices/team-0001/cart.";
 /// From the decision to churn until the first put is due: every watcher knows the time by then.
@@ -92,7 +92,7 @@ struct WatchCreate {
     end: Vec<u8>,
 }
 
-/// What a watch hears, as far as it is read.
+/// The parts of a watch's message that are read.
 #[derive(Clone, PartialEq, prost::Message)]
 struct WatchResponse {
     #[prost(bool, tag = "3")]
@@ -177,7 +177,7 @@ pub(super) async fn churn(setup: &Setup, churn: Churn) -> anyhow::Result<Histogr
 pub(super) struct Churn {
     /// Puts a second.
     pub(super) rate: u32,
-    /// How long.
+    /// Duration.
     pub(super) lasting: Duration,
     /// Bytes of a value, at least four.
     pub(super) bytes: usize,
@@ -217,7 +217,7 @@ async fn watch(
     Ok(latency)
 }
 
-/// How keys are put.
+/// The way in which keys are put.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Puts {
     /// One key a request.

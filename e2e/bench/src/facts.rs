@@ -21,14 +21,14 @@ const OCTETS: u32 = 156;
 const FIRST_OCTET: u8 = 100;
 /// Numbers that fit into three such octets, behind a first one of 10.
 pub(super) const NUMBERS_MAX: u32 = OCTETS * OCTETS * OCTETS;
-/// When the first export was created; later ones are younger by a second each.
+/// Creation time of the first export; later ones are younger by a second each.
 const FIRST_CREATED_SECONDS: u64 = 1_700_000_000;
 
 /// An encoded slice in which one address can be changed in place.
 #[derive(Debug, Clone)]
 pub(super) struct SliceTemplate {
     bytes: Vec<u8>,
-    /// Where the last three octets of the first address stand, in text.
+    /// Positions of the last three octets of the first address, in text.
     at: usize,
 }
 
@@ -76,8 +76,8 @@ pub(super) fn slice_bytes(endpoints: usize) -> anyhow::Result<usize> {
     Ok(SliceTemplate::new(&service("team-0000", 0)?, "cart-00000-00000", endpoints).len())
 }
 
-/// How a slice becomes as large as was asked for: as many endpoints as fit, and a longer name for the rest.
-/// Slices whose names have the same length have the same size.
+/// The endpoints and the name's length that make a slice as large as required. Slices whose names have the same length
+/// have the same size.
 #[derive(Debug, Clone)]
 pub(super) struct Size {
     endpoints: usize,

@@ -13,7 +13,7 @@ pub(super) struct Figure {
     aim: Option<Aim>,
 }
 
-/// What a figure is to be. With several runs the median is judged.
+/// The aim of a figure. With several runs the median is judged.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) enum Aim {
     /// Not less.

@@ -22,18 +22,18 @@ use cluster::{
     real::{AuditLog, Fleet, Options, Request},
 };
 
-/// Whose agents take turns, and whose export changes.
+/// Clusters whose agents take turns, and whose export changes.
 const CLUSTERS: [&str; 2] = [IMPORTER, "west"];
 const IMPORTER: &str = "east";
 /// Changes before anybody hands over, from which is known what one costs.
 const CHANGES_BEFORE: u32 = 10;
 /// Agents' accounts begin so.
 const ACCOUNTS: &str = "system:serviceaccount:tributary-system:";
-/// What is to be reached, at the slowest of all (ADR 0042).
+/// Aim for the slowest hand-over (ADR 0042).
 const CLEAN_SECONDS_AIM: f64 = 2.0;
 const KILLED_SECONDS_AIM: f64 = 9.0;
 
-/// How a leader ends.
+/// The end of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Clean,
@@ -96,7 +96,7 @@ impl Stage {
         Ok(began.elapsed())
     }
 
-    /// What agents of east wrote while `what` was done, Leases left out.
+    /// Writes of east's agents during `what`, Leases left out.
     async fn written<T>(
         &mut self,
         what: impl AsyncFnOnce(&mut Self) -> anyhow::Result<T>,
@@ -129,7 +129,7 @@ impl Stage {
     }
 }
 
-/// Whether it is a change that an agent made, other than of a Lease.
+/// Returns true if it is a change that an agent made, other than of a Lease.
 fn counts(request: &Request) -> bool {
     request.user.starts_with(ACCOUNTS) && request.is_write() && !request.is_lease() && request.code < 300
 }

@@ -41,7 +41,7 @@ use super::{
 const CERTIFICATE_DAYS: u32 = 2;
 /// A hub that does not serve after this long never will, however long its log is.
 const SERVING_WAIT: Duration = Duration::from_secs(600);
-/// How long counters may take until they include the last event, and how often they are read.
+/// Time until counters include the last event, and the interval of reading them.
 const COUNTERS_WAIT: Duration = Duration::from_secs(5);
 const COUNTERS_POLL: Duration = Duration::from_millis(600);
 /// Any free port of this machine.
@@ -49,11 +49,11 @@ const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0)
 /// Lines of a failed hub that are shown.
 const TAIL_LINES_MAX: usize = 20;
 
-/// What all hubs of one invocation have in common.
+/// Common settings of all hubs of one invocation.
 pub(super) struct Setup {
-    /// Where they run.
+    /// Cores of the hub.
     pub(super) cores: Cores,
-    /// Where everything of this invocation lies.
+    /// Directory of this invocation.
     pub(super) directory: PathBuf,
     /// Issues every certificate.
     authority: CertificateAuthority,
@@ -117,7 +117,7 @@ impl Setup {
         write_private(&self.directory.join(format!("{name}.key")), &pem.key)
     }
 
-    /// What follows belongs to this run of the shapes.
+    /// Begins a run of the shapes.
     pub(super) fn begin_run(&self, run: u32) {
         self.run.store(run, Ordering::Relaxed);
     }
@@ -131,7 +131,7 @@ impl Setup {
     }
 }
 
-/// What a hub has said since it started.
+/// A hub's output since its start.
 #[derive(Debug, Clone, Default)]
 struct Said {
     listen: Option<SocketAddr>,
@@ -142,12 +142,12 @@ struct Said {
     ended: bool,
 }
 
-/// What the hub says of its replay.
+/// A hub's report of its replay.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Replayed {
     /// The head.
     pub(super) revision: u64,
-    /// How long it took, as the hub measured it.
+    /// Duration of the replay, by the hub's clock.
     pub(super) millis: u64,
 }
 
@@ -156,13 +156,13 @@ pub(super) struct HubProcess {
     child: Child,
     pid: u32,
     said: Said,
-    /// Where it says how it is.
+    /// Address of its admin port.
     pub(super) admin: SocketAddr,
-    /// When it was started.
+    /// Time of its start.
     pub(super) began: Instant,
-    /// Where it listens.
+    /// Its listen address.
     pub(super) listen: SocketAddr,
-    /// Where members connect.
+    /// Address for members.
     pub(super) address: HubAddress,
 }
 
@@ -288,7 +288,7 @@ impl HubProcess {
         self.said.serving_after.unwrap_or_default()
     }
 
-    /// What it replayed.
+    /// The report of its replay.
     pub(super) fn replayed(&self) -> anyhow::Result<Replayed> {
         self.said
             .replayed

@@ -32,11 +32,11 @@ const MEMBER_SLICES: usize = 1_000;
 const MESSAGE_FACTS: usize = 256;
 /// Bytes of one message, about.
 const MESSAGE_BYTES: usize = 128 * 1024;
-/// What one clusterset is to take on the hub's one core, at 400 bytes a fact.
+/// Aim of one clusterset on the hub's one core, at 400 bytes a fact.
 const FACTS_PER_SECOND_AIM: f64 = 60_000.0;
 /// The fact size that the aim is about.
 const AIM_FACT_BYTES: usize = 400;
-/// How much faster it is to be than etcd's transactions.
+/// Aim relative to etcd's transactions.
 const ETCD_RATIO_AIM: f64 = 2.0;
 
 /// Measures ingest at one fact size.
@@ -81,7 +81,7 @@ pub(super) async fn measure(setup: &Setup, arguments: &Arguments, bytes: usize) 
     Ok(section)
 }
 
-/// What came of it; pairs are before and after.
+/// The result; pairs are before and after.
 struct Ingested {
     facts: f64,
     /// Of a fact.
@@ -128,7 +128,7 @@ fn describe(section: &mut Section, ingested: &Ingested, directory: &Path) -> any
     Ok(())
 }
 
-/// What the log took.
+/// Figures of the log's size.
 fn log_figures(section: &mut Section, ingested: &Ingested) {
     let [before, after] = &ingested.counters;
     let syncs = after.syncs - before.syncs;

@@ -14,7 +14,7 @@ use oracle::{self, Judgement};
 /// Longest wait until everything is right. A rate that the machine does not sustain leaves work behind.
 const RIGHT_WAIT: Duration = Duration::from_secs(120);
 const RIGHT_POLL: Duration = Duration::from_secs(1);
-/// What is wrong is printed, up to so many objects.
+/// Number of wrong objects to print.
 const WRONG_PRINTED_MAX: usize = 10;
 
 /// Waits until a namespace is right in every cluster, and adds how many objects were judged.

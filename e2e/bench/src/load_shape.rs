@@ -31,9 +31,9 @@ pub(super) struct Measures {
     pub(super) slices: usize,
     /// Endpoints of a slice.
     pub(super) endpoints: usize,
-    /// Whether a tenth of the services has several exporters.
+    /// True if a tenth of the services has several exporters.
     pub(super) shared: bool,
-    /// Whether every member wants every namespace.
+    /// True if every member wants every namespace.
     pub(super) all: bool,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Measures {
 pub(super) struct ShapeMember {
     /// Its id.
     pub(super) cluster: ClusterId,
-    /// What it wants to hear about.
+    /// Its interest.
     pub(super) interest: Namespaces,
     /// Its exports, encoded.
     pub(super) exports: Vec<Bytes>,
@@ -55,7 +55,7 @@ pub(super) struct ShapeMember {
 pub(super) struct SliceAt {
     /// The member that reports it.
     pub(super) member: usize,
-    /// Which of the member's slices it is.
+    /// Index of the member's slice.
     pub(super) slice: usize,
     /// The namespace of its service.
     namespace: usize,

@@ -19,10 +19,10 @@ use super::{
 
 /// Milliseconds below which 99 of 100 updates are to reach a member.
 const LATENCY_P99_AIM_MILLIS: f64 = 50.0;
-/// What mesh-250 may cost.
+/// Aim for mesh-250.
 const MESH_CORES_AIM: f64 = 1.0;
 const MESH_BYTES_PER_ENDPOINT_AIM: f64 = 400.0;
-/// What fleet-1000 may cost while it is idle.
+/// Aim for fleet-1000 while it is idle.
 const IDLE_CORES_AIM: f64 = 0.05;
 const IDLE_MEGABYTES_AIM: f64 = 200.0;
 /// Bytes on the wire per update and member: so many per endpoint, and so many besides.
@@ -39,7 +39,7 @@ pub(super) struct LoadedHub {
     pub(super) hub: HubProcess,
     crowd: Crowd,
     name: String,
-    /// Where the log lies.
+    /// Directory of the log.
     directory: PathBuf,
 }
 
@@ -184,7 +184,7 @@ impl LoadedHub {
     }
 }
 
-/// What an update cost on the wire, to a member.
+/// Bytes of an update on the wire, to a member.
 fn wire_figures(section: &mut Section, tally: &Tally, wire_bytes: u64, measures: &Measures) {
     let endpoints = measures.endpoints;
     let received = tally.received.max(1) as f64;
@@ -208,7 +208,7 @@ fn wire_figures(section: &mut Section, tally: &Tally, wire_bytes: u64, measures:
     );
 }
 
-/// What the log took of a wave, and how long that was, in seconds.
+/// Bytes of a wave in the log, and its duration in seconds.
 fn log_figures(section: &mut Section, before: &Counters, end: &Counters, seconds: f64) {
     let events = end.events - before.events;
     section.figure(

@@ -33,17 +33,17 @@ const MEMBERS: usize = 50;
 const LOST: usize = 10;
 /// Between one that goes and the next.
 const APART: Duration = Duration::from_millis(700);
-/// How long after its last sign of life a member's endpoints go, in seconds.
+/// Seconds from a member's last sign of life until its endpoints go.
 const WITHDRAW_AFTER: u64 = 15;
 /// Longest wait for anything that is heard.
 const WAIT: Duration = Duration::from_secs(120);
-/// What a loss is to be noticed within, and how exactly endpoints are to go, in seconds.
+/// Aims for noticing a loss, and for the accuracy of the withdrawal, in seconds.
 const DETECTION_AIM: f64 = 10.0;
 const WITHDRAWAL_AIM: f64 = 1.0;
 /// Things heard that wait to be counted.
 const HEARD_MAX: usize = 10_000;
 
-/// What the watching member heard of another.
+/// The watching member's news of another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum News {
     Lost,

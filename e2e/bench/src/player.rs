@@ -28,25 +28,25 @@ use cluster::member::Member;
 /// Facts of one message when many are sent.
 const MESSAGE_FACTS: usize = 256;
 
-/// Who plays.
+/// The player of a member.
 #[derive(Clone)]
 pub(super) struct Player {
     /// The member.
     pub(super) cluster: ClusterId,
     /// Its certificate.
     pub(super) credentials: Arc<LiveCredentials>,
-    /// What it wants to hear about.
+    /// Its interest.
     pub(super) interest: Namespaces,
     /// It holds what it hears, as agents do, so that it may be told differences.
     pub(super) takes_differences: bool,
 }
 
-/// What a member keeps from one session to the next.
+/// A member's memory from one session to the next.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memory {
     /// Everything up to it was received.
     pub(super) cursor: Option<Cursor>,
-    /// What it reports, if that is settled.
+    /// Digest of its reports, if they are settled.
     pub(super) exports: Option<FactsDigest>,
     /// The same of its health.
     pub(super) properties: Option<FactsDigest>,
@@ -153,14 +153,14 @@ impl Player {
     }
 }
 
-/// What a session heard.
+/// A message to a session.
 #[derive(Debug)]
 pub(super) enum Heard {
     /// Derived objects, encoded.
     Desired(Vec<Bytes>),
     /// Its snapshot is complete.
     SnapshotComplete,
-    /// What is known of other members.
+    /// States of other members.
     Sources(Vec<Source>),
     /// A certificate that was asked for, or why there is none.
     Renewal(Result<Box<Renewed>, Box<str>>),
@@ -169,12 +169,12 @@ pub(super) enum Heard {
 }
 
 impl Session {
-    /// What has been sent.
+    /// Number of facts sent.
     pub(super) fn sent(&self) -> u64 {
         self.member.sequence
     }
 
-    /// What the hub has made durable.
+    /// Number of facts that the hub has made durable.
     pub(super) fn acknowledged(&self) -> u64 {
         self.member.acknowledged
     }
@@ -194,7 +194,7 @@ impl Session {
         self.welcome.list_exports
     }
 
-    /// How many facts may be sent now.
+    /// Number of facts that may be sent now.
     pub(super) fn room(&self) -> u64 {
         u64::from(self.welcome.unacknowledged_max).saturating_sub(self.sent() - self.acknowledged())
     }

@@ -43,7 +43,7 @@ pub(super) fn write(directory: &Path, sections: &[Section]) -> anyhow::Result<us
     Ok(count)
 }
 
-/// What one step was like from its beginning to its end.
+/// The course of one step.
 fn over_time(section: &Section) -> [Plot; 3] {
     let plot = |what: &str, unit, lines| Plot {
         file: format!("{}-{what}", file_name(&section.title)),

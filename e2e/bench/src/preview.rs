@@ -14,7 +14,7 @@ use super::{figure::Aim, report::Section};
 
 /// Machine deployments of a cluster.
 const DEPLOYMENTS: usize = 3;
-/// What it may take for a thousand clusters.
+/// Aim for a thousand clusters.
 const SECONDS_AIM: f64 = 10.0;
 
 /// The class, its templates, a patch for each kind of template, and variables.

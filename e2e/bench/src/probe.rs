@@ -52,7 +52,8 @@ pub(super) struct Generator {
     cpu_seconds: f64,
 }
 
-/// What it took of the processor: when that is all it was given, the generator is the limit and not what it measures.
+/// Processor time of the generator: if it used all that it was given, the generator is the limit and not what it
+/// measures.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GeneratorTime {
     /// Seconds of processor time.
@@ -70,7 +71,7 @@ impl Generator {
         })
     }
 
-    /// What it took until now.
+    /// Processor time used until now.
     pub(super) fn spent(&self) -> anyhow::Result<GeneratorTime> {
         Ok(GeneratorTime {
             cpu_seconds: Usage::of(std::process::id())?.cpu_seconds - self.cpu_seconds,
@@ -98,7 +99,7 @@ fn field(status: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// What a hub counts, of that what reports use.
+/// A hub's counters, as far as reports use them.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counters {
     pub(super) events: f64,

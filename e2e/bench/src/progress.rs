@@ -12,7 +12,7 @@ use shared::model::{ClusterId, sync::Source};
 
 use super::player::Heard;
 
-/// What a member has received in this session, and holds.
+/// A member's messages in this session, and its objects.
 pub(super) struct Progress<'a> {
     pushed: bool,
     snapshot_due: bool,

@@ -24,14 +24,14 @@ use super::{
     report::{Section, latencies},
 };
 
-/// Who asks at the same time.
+/// Number of concurrent readers.
 pub(super) const READERS: u32 = 10;
 /// Between what a reader asks and what it asks next.
 const ROUND: Duration = Duration::from_secs(1);
 /// The least share of the processor that there is, as `nice` says it.
 const NICE: i32 = 19;
 
-/// What each reader asks in a second.
+/// A reader's calls in a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asking {
     /// One call: in turn a page of the state, a page of the members, an explanation.
@@ -57,7 +57,7 @@ impl Asking {
     }
 }
 
-/// What readers were answered.
+/// The answers to readers.
 pub(super) struct Answers {
     explained: Histogram<u64>,
     listed: Histogram<u64>,
@@ -132,7 +132,7 @@ impl Readers {
         Ok(Self { thread, enough })
     }
 
-    /// What all of them were answered; an error if one of them once was not.
+    /// All answers; an error if one call was not answered.
     pub(super) async fn end(self) -> anyhow::Result<Answers> {
         self.enough.cancel();
         let joined = tokio::task::spawn_blocking(|| self.thread.join());
@@ -171,12 +171,12 @@ struct Reader {
     state: StateClient<Channel>,
     membership: MembershipClient<Channel>,
     answers: Answers,
-    /// What it asks next, of a reader with a call a second.
+    /// Next call, of a reader with a call a second.
     turn: u32,
-    /// Where it is in the state and among the members; empty: at the beginning.
+    /// Its position in the state and among the members; empty: at the beginning.
     state_page: String,
     members_page: String,
-    /// What it asks an explanation of: an import that it read.
+    /// Service to explain: an import that it read.
     service: Option<v1::ServiceKey>,
 }
 

@@ -39,23 +39,23 @@ use cluster::clusterset::Inspection;
 
 /// Members that connect at the same time before anything is measured.
 const CONNECTING_MAX: usize = 64;
-/// How often a member reports: with a thousand members 100 updates a second.
+/// Interval of a member's reports: with a thousand members 100 updates a second.
 const UPDATE_EVERY: Duration = Duration::from_secs(10);
-/// How long a member goes on over its session after it was given a certificate.
+/// Time for which a member keeps its session after it received a certificate.
 const GOES_ON: Duration = Duration::from_secs(3);
 /// Longest wait for an answer of the hub's.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 
-/// When what happens, the same for all.
+/// The schedule, the same for all.
 struct Plan {
     hub: HubAddress,
-    /// How long members only report, and how long all of them take to renew, one after the other.
+    /// Duration of the phase of mere reports, and of the renewals, one after the other.
     lasting: Duration,
     connecting: Semaphore,
     ready: Barrier,
 }
 
-/// What a member measured.
+/// A member's measurements.
 struct Measured {
     /// Report to acknowledgement, in microseconds, before anybody renews and while all do.
     before: Histogram<u64>,
@@ -323,7 +323,7 @@ fn describe(section: &mut Section, all: &Measured, ended: usize) {
     section.figure("updates, while all renew", all.during.len() as f64, "");
 }
 
-/// What the log says of keys: each was certified once, and nothing had to be decided or doubted.
+/// Checks the log's events about keys: each was certified once, and nothing had to be decided or doubted.
 async fn recorded(
     setup: &Setup,
     hub: &HubProcess,

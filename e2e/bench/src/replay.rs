@@ -28,9 +28,9 @@ const MEMBER_SLICES: usize = 1_000;
 const FACT_BYTES: usize = 400;
 /// Events of one append.
 const APPEND_EVENTS: usize = 4_096;
-/// What a start is to reach.
+/// Aim of a start.
 const EVENTS_PER_SECOND_AIM: f64 = 300_000.0;
-/// When the log was written, and the time between two events.
+/// Time of the log's first event, and the time between two events.
 const FIRST_RECORDED: u64 = 1_700_000_000_000;
 
 /// Measures the start of a hub over a log of so many events.

@@ -34,7 +34,7 @@ struct Machine {
     cores_note: String,
     /// Of the generator.
     profile: &'static str,
-    /// What is measured, as it says of itself.
+    /// The measured programs' versions, in their own words.
     programs: String,
 }
 
@@ -43,19 +43,19 @@ struct Machine {
 pub(super) struct Section {
     /// For example "churn-8, 1,500 slices, 50 updates/s".
     pub(super) title: String,
-    /// How often it was played.
+    /// Number of runs.
     runs: usize,
     /// Load average of the machine when the first run began.
     pub(super) load_average: f64,
-    /// What else a reader must know.
+    /// Notes for the reader.
     pub(super) notes: Vec<String>,
-    /// What was measured.
+    /// The figures.
     pub(super) figures: Vec<Figure>,
     /// The process under test, over time, in the first run.
     pub(super) samples: Vec<Sample>,
     /// Latencies of the first run, second by second.
     pub(super) latencies: Vec<Latencies>,
-    /// Where the step stands among others of its kind.
+    /// The step's place among others of its kind.
     pub(super) point: Option<Point>,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct Point {
     pub(super) services: usize,
     /// Updates a second.
     pub(super) rate: u32,
-    /// What 99 of 100 updates took at most.
+    /// 99th percentile of the updates' delays.
     pub(super) p99_millis: f64,
     /// Memory of the hub.
     pub(super) megabytes: f64,
@@ -112,12 +112,12 @@ impl Section {
         self.figures.push(Figure::new(name, value, unit, Some(aim)));
     }
 
-    /// What the generator took of the processor while this was measured.
+    /// Processor time of the generator during the measurement.
     pub(super) fn generator(&mut self, time: GeneratorTime) {
         self.figure("generator processor time", time.cores(), "cores");
     }
 
-    /// What a sync of the disk takes, seen beside the latencies of this step: a slow disk explains a slow p99.
+    /// Duration of a sync of the disk, seen beside the latencies of this step: a slow disk explains a slow p99.
     pub(super) fn beside_the_disk(&mut self, directory: &Path) -> anyhow::Result<()> {
         let disk = Disk::of(directory)?;
         self.figure(

@@ -41,11 +41,11 @@ const ENDPOINTS: usize = 10;
 /// Longest wait until the fence has arrived, or everything for the first time.
 const FENCE_WAIT: Duration = Duration::from_secs(900);
 const FENCE_POLL: Duration = Duration::from_millis(10);
-/// How often everything is counted, which is much to read.
+/// Interval of counting everything, which is much to read.
 const COUNT_POLL: Duration = Duration::from_secs(3);
 /// After a start things are still being given back: idle is measured later.
 const CALM: Duration = Duration::from_secs(2);
-/// What is to be reached.
+/// The aim.
 const STEADY_SECONDS_AIM: f64 = 2.0;
 const IDLE_CORES_AIM: f64 = 0.002;
 const MEGABYTES_AIM: f64 = 30.0;

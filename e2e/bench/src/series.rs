@@ -13,7 +13,7 @@ use tokio::{sync::oneshot, task::JoinHandle, time::MissedTickBehavior};
 
 use super::probe::Usage;
 
-/// How often a process is looked at.
+/// Interval of sampling a process.
 const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 /// Samples of one step; a longer step keeps the first ones.
 const SAMPLES_MAX: usize = 10_000;
@@ -42,7 +42,7 @@ pub(super) struct Latencies {
     pub(super) p99: f64,
 }
 
-/// When something arrived, in milliseconds since the step began, and how late, in microseconds.
+/// Time of an arrival, in milliseconds since the step began, and its delay, in microseconds.
 pub(super) type Arrival = (u32, u32);
 
 /// Looks at a process until it is ended.
@@ -59,7 +59,7 @@ impl Sampler {
         Self { looking, stop }
     }
 
-    /// What was seen.
+    /// Returns the samples.
     pub(super) async fn end(self) -> anyhow::Result<Vec<Sample>> {
         // A process that is gone has ended it already.
         let _ = self.stop.send(());

@@ -37,12 +37,12 @@ use super::{
 
 /// Longest wait until everybody has converged.
 const CONVERGED_WAIT: Duration = Duration::from_secs(120);
-/// What is to be reached.
+/// The aim.
 const FIRST_PUSH_SECONDS_AIM: f64 = 5.0;
 const CONVERGED_SECONDS_AIM: f64 = 15.0;
 const MEGABYTES_AIM: f64 = 300.0;
 
-/// What a member tells of its session with the hub of this generation.
+/// A member's report of its session with the hub of this generation.
 struct Told {
     generation: u64,
     at: Instant,
@@ -56,7 +56,7 @@ enum What {
     Converged,
 }
 
-/// What all members share.
+/// Common state of all members.
 struct Shared {
     hub: HubAddress,
     members: usize,
@@ -115,7 +115,7 @@ pub(super) async fn measure(setup: &Setup, sections: &mut Vec<Section>) -> anyho
     hub.kill().await
 }
 
-/// When members got their first push, and when each converged.
+/// Times of members' first push, and of their convergence.
 struct CameBack {
     pushed: Vec<Instant>,
     converged: Vec<Instant>,
@@ -237,7 +237,7 @@ struct Visitor {
     memory: Memory,
     /// The imported slices that it has been sent and that were not taken back, over all sessions that resumed.
     held: HashSet<v1::ImportedSliceKey>,
-    /// How many it must hold.
+    /// Number of objects that it must hold.
     due: usize,
 }
 

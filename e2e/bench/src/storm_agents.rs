@@ -39,14 +39,14 @@ use sim::{Entry, SimCluster, SimConfig};
 const GROUP: usize = 10;
 /// Longest wait until everybody holds everything, or is back.
 const WAIT: Duration = Duration::from_secs(300);
-/// How often that is looked at.
+/// Interval of looking at that.
 const LOOK: Duration = Duration::from_millis(500);
 /// For how long nothing may be written before the hub ends, and how long writes are counted once all are back: several
 /// heartbeats, and longer than any pause before another try.
 const QUIET: Duration = Duration::from_secs(10);
-/// Who writes.
+/// Field manager of the writes.
 const AGENT: &str = "tributary-agent";
-/// What a cluster of a group declares: `GROUP` is its namespace, `ADDRESS` its endpoint.
+/// Objects declared in a cluster of a group: `GROUP` is its namespace, `ADDRESS` its endpoint.
 const DECLARED: &str = "
 apiVersion: v1
 kind: Namespace
@@ -86,19 +86,19 @@ fn cluster(number: usize) -> anyhow::Result<SimCluster> {
     Ok(cluster)
 }
 
-/// How many imported slices a cluster holds.
+/// Number of imported slices in a cluster.
 fn imported(cluster: &SimCluster) -> usize {
     let slices = cluster.objects("EndpointSlice").into_iter();
     let from = |slice: &serde_json::Value| !slice["metadata"]["labels"][LABEL_SOURCE_CLUSTER].is_null();
     slices.filter(|slice| from(slice)).count()
 }
 
-/// How many slices each of so many clusters must hold: one of each in its group, itself among them.
+/// Number of slices that each of so many clusters must hold: one of each in its group, itself among them.
 fn due(members: usize) -> impl Iterator<Item = usize> {
     (0..members).map(move |number| GROUP.min(members - number / GROUP * GROUP))
 }
 
-/// What agents wrote: Leases, and all else by what it was.
+/// Writes of agents: Leases, and all others by kind.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Written {
     leases: usize,
@@ -148,7 +148,7 @@ impl Crowd {
         Ok(crowd)
     }
 
-    /// What was written since the last look.
+    /// Writes since the last look.
     fn written(&self) -> Written {
         let mut written = Written::default();
         for cluster in &self.clusters {
@@ -179,7 +179,7 @@ impl Crowd {
         }
     }
 
-    /// How many clusters hold what they must.
+    /// Number of complete clusters.
     fn complete(&self) -> usize {
         let due = due(self.clusters.len());
         let held = self.clusters.iter().map(imported);

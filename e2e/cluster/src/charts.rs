@@ -16,7 +16,7 @@ pub const NEWER_KINDS: [&str; 2] = [
     "admissionregistration.k8s.io/v1/ValidatingAdmissionPolicy",
     "flowcontrol.apiserver.k8s.io/v1/FlowSchema",
 ];
-/// Where the plain manifests are installed.
+/// Namespace of the plain manifests.
 const NAMESPACE: &str = "tributary-system";
 
 /// Renders the charts of this repository.
@@ -39,8 +39,7 @@ impl Charts {
         self.helm.run(&root(), self.home.path(), &words)
     }
 
-    /// What a chart becomes with these arguments of `helm template`, test pods included, on a cluster that has
-    /// everything.
+    /// Renders a chart with these arguments of `helm template`, test pods included, for a cluster that has everything.
     pub fn render(&self, chart: &str, arguments: &[&str]) -> anyhow::Result<String> {
         let newer: Vec<String> = NEWER_KINDS
             .iter()

@@ -16,7 +16,7 @@ use serde_json::Value;
 
 /// A definition that is not served and described after this long never will be.
 const SERVED_WAIT: Duration = Duration::from_secs(30);
-/// How often the documents are looked at: nothing tells when they follow.
+/// Interval of reading the documents: nothing announces a change.
 const DESCRIBED_POLL: Duration = Duration::from_millis(50);
 
 /// Waits until the definition of this name is established, and each version that it serves is described.
@@ -45,8 +45,8 @@ pub(crate) async fn served(client: &Client, name: &str) -> anyhow::Result<()> {
         .with_context(|| format!("waiting for {name} to be served"))
 }
 
-/// Whether the document of a group's version describes the kind. It is asked for without the hash that the index
-/// states: while definitions come, that hash is soon another one.
+/// Returns true if the document of a group's version describes the kind. It is asked for without the hash that the
+/// index states: while definitions come, that hash is soon another one.
 async fn is_described(client: &Client, path: &str, kind: &str) -> anyhow::Result<bool> {
     let request = Request::get(format!("/openapi/v3/{path}"))
         .header("Accept", "application/json")

@@ -17,7 +17,7 @@ pub const DIRECTORIES: [&str; 4] = ["crds", "hub", "agent", "coredns"];
 pub const ONLY_THE_AGENT_WRITES: &str = "tributary-only-the-agent-writes";
 /// The admission policy that keeps everybody but the agent away from what a member's cluster says of itself.
 pub const MEMBERSHIP_IS_IMMUTABLE: &str = "tributary-membership-is-immutable";
-/// What puts an admission policy into force.
+/// Kind that puts an admission policy into force.
 pub const POLICY_BINDING: &str = "ValidatingAdmissionPolicyBinding";
 /// The field manager of whoever installs: not one of the programs under test.
 const INSTALLER: &str = "tributary-installer";
@@ -70,7 +70,7 @@ pub fn read_file(path: &Path) -> anyhow::Result<Vec<DynamicObject>> {
     objects.with_context(|| format!("{} holds something that is no object", path.display()))
 }
 
-/// What tests install of a directory of this name.
+/// The objects that tests install from a directory of this name.
 ///
 /// Left out is what would keep a test from playing everybody: the rules that only the agent writes what carries its
 /// label, and what a member's cluster says of itself. The rule about what the agent writes is there, so that every scenario on a real cluster keeps it.
@@ -155,7 +155,7 @@ mod tests {
 
     use super::*;
 
-    /// What `kubectl apply -f` refuses on a fresh cluster: an object whose namespace comes later.
+    /// `kubectl apply -f` on a fresh cluster refuses an object whose namespace comes later.
     #[test]
     fn every_directory_makes_a_namespace_before_what_goes_into_it() {
         for name in DIRECTORIES {

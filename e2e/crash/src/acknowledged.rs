@@ -21,7 +21,7 @@ use cluster::{
 const WINDOW: u64 = 64;
 /// Numbers that one session may use up.
 const NUMBERS: u32 = 100_000;
-/// How long it may take until enough is acknowledged.
+/// Time until enough is acknowledged.
 const ENOUGH_WAIT: Duration = Duration::from_secs(60);
 
 /// Makes the `number`th fact.
@@ -30,7 +30,7 @@ pub type Facts = fn(u32) -> anyhow::Result<Bytes>;
 /// Sequence numbers up to the value were acknowledged, by the session's number.
 type Acknowledged = BTreeMap<u64, u64>;
 
-/// Who reports, and how far the log has been read.
+/// The reporters, and the position read in the log.
 pub struct Reporters {
     names: Vec<String>,
     facts: Facts,
@@ -109,7 +109,7 @@ impl Reporters {
         Ok(found)
     }
 
-    /// How many events were read so far.
+    /// Number of events read so far.
     pub fn events(&self) -> u64 {
         self.next_revision - 1
     }

@@ -19,14 +19,14 @@ pub(super) const REPORTERS: [&str; 2] = ["load-1", "load-2"];
 const SERVICES: [&str; 4] = ["cart", "basket", "lamp", "chair"];
 /// Services that stay: nothing of them may ever go.
 const STEADY: [&str; 3] = ["steady-east", "steady-west", "steady-north"];
-/// How often a change takes an export back, if it can.
+/// Probability that a change withdraws an export, if it can.
 const WITHDRAWN: f64 = 0.4;
 
 /// The clusterset.
 pub(super) struct ChangingClusterset {
     /// Hub, clusters and agents.
     pub clusterset: LocalClusterset,
-    /// What chance decides.
+    /// The random generator.
     pub random: StdRng,
     shop: Shop,
     guard: Guard,

@@ -27,9 +27,9 @@ use oracle::laws::Law;
 const SMALL: &str = "24m";
 /// Its size when it has room again.
 const LARGE: &str = "512m";
-/// How long it may take to mount.
+/// Time to mount.
 const MOUNT_WAIT: Duration = Duration::from_secs(10);
-/// What the hub says when its log fails.
+/// The hub's words when its log fails.
 const FAILURE: &str = "event log failed";
 
 /// A tmpfs that only those see who enter its namespace.
@@ -38,7 +38,7 @@ pub(super) struct Volume {
     /// The holder, and so the volume, ends when this closes.
     _stdin: ChildStdin,
     enter: Vec<OsString>,
-    /// Where it is mounted, in its namespace.
+    /// Mount point, in its namespace.
     pub(super) directory: PathBuf,
 }
 
@@ -94,7 +94,7 @@ impl Volume {
         })
     }
 
-    /// What to put before a command so that it sees the volume.
+    /// Words before a command so that it sees the volume.
     pub(super) fn enter(&self) -> &[OsString] {
         &self.enter
     }

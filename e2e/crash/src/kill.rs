@@ -18,14 +18,14 @@ use oracle::laws::Law;
 const ACKNOWLEDGED_MAX: u64 = 300;
 /// In how many rounds the program is killed once more while it starts.
 const KILLED_AGAIN: f64 = 0.2;
-/// When in its start, at most.
+/// Latest moment of the kill during its start.
 const START_SPAN: Duration = Duration::from_millis(120);
 /// Every so many rounds all agents are killed with the hub. They forget how often the hub was away, and so come back
 /// at once: an agent that met many short sessions waits for up to 15 s.
 const AGENTS_TOO_EVERY: u32 = 3;
 /// Changes that an agent is killed in the middle of.
 const CHANGES: usize = 3;
-/// How long these take to arrive, about.
+/// Time for these to arrive, about.
 const ARRIVAL_SPAN: Duration = Duration::from_millis(40);
 
 /// Kills the hub again and again.

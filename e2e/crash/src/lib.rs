@@ -40,9 +40,9 @@ struct Rounds {
     wanted: u32,
     begun: u32,
     recoveries: Vec<Duration>,
-    /// What each law guarded in them.
+    /// Objects that each law guarded in them.
     guarded: Guarded,
-    /// What else is to be told of them.
+    /// Further figures of them.
     counted: String,
 }
 

@@ -17,7 +17,7 @@ use oracle::laws::Law;
 /// So much is left, in percent: less than the hub's reserve, and more than its log takes at once.
 const LEFT_PERCENT: u64 = 4;
 const PIECE: usize = 1 << 20;
-/// What may not be recorded meanwhile.
+/// Kinds of events that must not be recorded meanwhile.
 const GROWTH: [&str; 3] = [
     "export_upserted",
     "endpoint_slice_upserted",
@@ -109,7 +109,7 @@ fn is_refusing(metrics: &str, wanted: bool) -> bool {
     metrics.lines().any(|found| found == line)
 }
 
-/// How many facts were refused for want of room.
+/// Number of facts refused for lack of room.
 fn refused(metrics: &str) -> u64 {
     let line = metrics.lines().find_map(|line| line.strip_prefix(REFUSED));
     line.and_then(|value| value.trim().parse().ok())

@@ -17,24 +17,24 @@ fn laws(kind: Crash) -> &'static [Law] {
     }
 }
 
-/// How one kind went.
+/// The result of one kind.
 #[derive(Debug)]
 pub(super) struct KindResult {
-    /// Which.
+    /// The kind.
     pub kind: Crash,
     /// Rounds that were wanted.
     pub wanted: u32,
     /// The recovery of each round that went well.
     pub recoveries: Vec<Duration>,
-    /// What each law guarded in them.
+    /// Objects that each law guarded in them.
     pub guarded: Guarded,
-    /// What else was counted, in words.
+    /// Further figures, in words.
     pub counted: String,
-    /// How it ended.
+    /// Its end.
     pub end: End,
 }
 
-/// How a kind ended.
+/// The end of a kind.
 #[derive(Debug)]
 pub(super) enum End {
     /// Every round went well.
@@ -127,7 +127,8 @@ pub(super) fn text(outcomes: &[KindResult], seed: u64, took: Duration) -> String
     lines.join("\n")
 }
 
-/// Whether the run is a success. A kind with a law that guarded nothing is none, and in CI one that was not run.
+/// Returns true if the run is a success. A kind with a law that guarded nothing is none, and in CI one that was not
+/// run.
 pub(super) fn passed(outcomes: &[KindResult], ci: bool) -> bool {
     outcomes.iter().all(|outcome| match outcome.end {
         End::Passed => outcome.idle().is_empty(),

@@ -20,11 +20,11 @@ use oracle::laws::Law;
 const ACKNOWLEDGED_MAX: u64 = 2_000;
 /// Changes after the copy: the members know more than it does.
 pub(super) const CHANGES: usize = 3;
-/// How often a copy is tried while files come and go under it.
+/// Number of attempts at a copy while files come and go under it.
 const COPIES_MAX: usize = 20;
 /// Agents are restarted before every so many rounds, so that they come back soon (see `kill.rs`).
 const AGENTS_ANEW_EVERY: u32 = 3;
-/// What the hub says when it refuses a log.
+/// The hub's words when it refuses a log.
 const REFUSAL: &str = "move it aside";
 
 /// Copies and restores again and again.

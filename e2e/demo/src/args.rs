@@ -55,17 +55,17 @@ pub(crate) struct Arguments {
     /// Directory of the demo [default: target/demo]
     #[arg(long, value_name = "DIR", global = true)]
     pub(super) directory: Option<PathBuf>,
-    /// What to do with a running demo.
+    /// Command for a running demo.
     #[command(subcommand)]
     pub(super) command: Option<Command>,
 }
 
-/// What can be done with a running demo.
+/// Commands for a running demo.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Apply the objects of a YAML file to a cluster
     Apply {
-        /// Which cluster
+        /// Name of the cluster
         #[arg(value_parser = CLUSTERS)]
         cluster: String,
         /// The file; - is the standard input
@@ -73,25 +73,25 @@ pub(super) enum Command {
     },
     /// Export a Service of a cluster to all others
     Export {
-        /// Which cluster
+        /// Name of the cluster
         #[arg(value_parser = CLUSTERS)]
         cluster: String,
-        /// Which Service
+        /// Name of the Service
         #[arg(value_name = "NAMESPACE/NAME", value_parser = service)]
         service: Name,
     },
     /// Take an export back
     Unexport {
-        /// Which cluster
+        /// Name of the cluster
         #[arg(value_parser = CLUSTERS)]
         cluster: String,
-        /// Which Service
+        /// Name of the Service
         #[arg(value_name = "NAMESPACE/NAME", value_parser = service)]
         service: Name,
     },
     /// Show objects of all clusters
     Get {
-        /// Which objects
+        /// Kind of the objects
         kind: Kind,
         /// Of this cluster only
         #[arg(value_parser = CLUSTERS)]
@@ -105,13 +105,13 @@ pub(super) enum Command {
     },
     /// Kill the hub, or the agent of a cluster, without a chance to say goodbye
     Kill {
-        /// Which program
+        /// Name of the program
         #[arg(value_parser = [HUB, CLUSTERS[0], CLUSTERS[1], CLUSTERS[2]])]
         program: String,
     },
     /// Start the hub, or the agent of a cluster, again
     Start {
-        /// Which program
+        /// Name of the program
         #[arg(value_parser = [HUB, CLUSTERS[0], CLUSTERS[1], CLUSTERS[2]])]
         program: String,
     },

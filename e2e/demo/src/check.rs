@@ -24,9 +24,9 @@ use super::{
 };
 use cluster::clusterset::LocalClusterset;
 
-/// What Tributary's slices say of who manages them.
+/// The value of managed-by on Tributary's slices.
 const MANAGED_BY: &str = "tributary-agent.tributary.dev";
-/// How the names of derived Services begin.
+/// Prefix of the names of derived Services.
 const DERIVED_PREFIX: &str = "derived-";
 /// West's slice of shop/cart with one endpoint more.
 const WEST_GROWN: &str = r#"
@@ -423,7 +423,7 @@ fn versions(picture: &Picture) -> BTreeMap<(String, &'static str, Name), String>
     versions
 }
 
-/// How often each object of the kinds that Tributary makes has gone.
+/// Number of removals of each object of the kinds that Tributary makes.
 fn removals(picture: &Picture) -> BTreeMap<(String, &'static str, Name), u64> {
     let mut removals = BTreeMap::new();
     each_view(picture, |cluster, view| {

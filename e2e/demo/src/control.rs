@@ -21,14 +21,14 @@ use advice::DEMO;
 
 /// Longest line, question or answer, in bytes.
 const LINE_BYTES_MAX: u64 = 4096;
-/// How long a caller may take to ask.
+/// Time for a caller to send a request.
 const QUESTION_WAIT: Duration = Duration::from_secs(5);
-/// How long a program may take to end or start, with room.
+/// Time for a program to end or start, with room.
 const ANSWER_WAIT: Duration = Duration::from_secs(90);
-/// What the hub is called; every other name is a cluster's, for its agent.
+/// Name of the hub; every other name is a cluster's, for its agent.
 pub(super) const HUB: &str = "hub";
 
-/// What is asked for.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Order {
     /// Kill the hub, or the agent of a cluster.

@@ -14,11 +14,11 @@ use advice::DEMO_IMPORTS;
 
 /// Locked as long as the demo lives; the kernel lets go of it when the demo is killed.
 const LOCK: &str = "lock";
-/// Where certificates, data and logs of the programs are.
+/// Directory of the programs' certificates, data and logs.
 const CLUSTERSET: &str = "clusterset";
 /// For kubectl: a context per cluster.
 const KUBECONFIG: &str = "kubeconfig";
-/// Where `kill` and `start` are asked for.
+/// Socket for `kill` and `start`.
 const CONTROL: &str = "control.sock";
 /// Files that are of use only while the demo runs.
 const RUNNING_ONLY: [&str; 6] = [
@@ -63,7 +63,7 @@ impl DemoDirectory {
 /// A directory that belongs to this process until it is dropped.
 pub(super) struct Claimed {
     pub(super) place: DemoDirectory,
-    /// Whether a demo that was killed had left its files.
+    /// True if a demo that was killed had left its files.
     pub(super) swept: bool,
     _lock: File,
 }

@@ -10,11 +10,11 @@ use advice::DEMO_RECORD;
 const CHARACTER: f64 = 7.2;
 const LINE: usize = 17;
 const MARGIN: usize = 14;
-/// How far letters such as g reach below their line.
+/// Descent of letters such as g below their line.
 const TAIL: usize = 4;
 /// Height of the bar above.
 const BAR: usize = 26;
-/// How long the last screen stands before it begins anew.
+/// Time for which the last screen is shown before a new start.
 const END: Duration = Duration::from_secs(8);
 
 const STYLE: &str = "text{font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace;\
@@ -83,7 +83,7 @@ pub(super) fn film(recording: &Recording) -> String {
     )
 }
 
-/// How far the lines are pushed up, so that the last of them are seen.
+/// Offset by which lines are pushed up, so that the last of them are visible.
 fn up(lines: usize) -> usize {
     lines.saturating_sub(ROWS) * LINE
 }

@@ -1,5 +1,5 @@
-//! What `get` and `events` print: the clusters' objects through the kubeconfig, the hub's log over gRPC.
-//! It reads as any user would; it writes nothing but text.
+//! Output of `get` and `events`: the clusters' objects through the kubeconfig, the hub's log over gRPC. It reads as any
+//! user would; it writes nothing but text.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use cluster::clusterset::Inspection;
 /// Events in one page of the log.
 const EVENTS_PAGE: u32 = 1000;
 
-/// What can be asked for.
+/// The kinds to get.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Kind {
     /// ServiceImports: what each cluster can use
@@ -210,7 +210,7 @@ fn event(event: &Event) -> Vec<String> {
     ]
 }
 
-/// What an event is about, as far as a name says it.
+/// The subject of an event, as far as a name tells it.
 fn about(event: &Event) -> Option<String> {
     let service = |key: &proto::v1::ServiceKey| format!("{}/{}", key.namespace, key.name);
     let slice = |key: &proto::v1::EndpointSliceKey| {

@@ -1,5 +1,5 @@
-//! What a user can do while the demo runs: kubectl and grpcurl lines where those are installed, and our own always.
-//! Text only.
+//! Commands for a user while the demo runs: kubectl and grpcurl lines if those are installed, and our own always. Text
+//! only.
 
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub(super) fn hints(place: &DemoDirectory) -> Vec<String> {
     lines
 }
 
-/// Where grpcurl is: what `cargo control-plane grpcurl` installed, else in the path.
+/// Path of grpcurl: the one that `cargo control-plane grpcurl` installed, else one in the path.
 pub(super) fn grpcurl() -> Option<PathBuf> {
     let own = Module::of_this_workspace().tools().join("grpcurl");
     if own.is_file() {

@@ -36,7 +36,7 @@ pub(super) async fn keep(
     clusterset.end().await
 }
 
-/// What is said of a program that ended by itself.
+/// The message about a program that ended by itself.
 fn fallen(cluster: Option<&str>, tail: &str) -> String {
     let last = tail.lines().last().unwrap_or_default();
     match cluster {

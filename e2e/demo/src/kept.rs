@@ -90,7 +90,7 @@ impl<T: Resource<DynamicType = ()>> Kept<T> {
         }
     }
 
-    /// Whether the first list is complete.
+    /// Returns true if the first list is complete.
     pub(super) fn is_listed(&self) -> bool {
         self.listed
     }
@@ -103,7 +103,7 @@ impl<T: Resource<DynamicType = ()>> Kept<T> {
         self.objects.iter().map(|(name, seen)| (name, &seen.object))
     }
 
-    /// How often an object of this name has gone, replacements included.
+    /// Number of times that an object of this name has gone, replacements included.
     pub(super) fn removals(&self) -> &BTreeMap<Name, u64> {
         &self.removed
     }

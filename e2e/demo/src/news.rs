@@ -1,12 +1,11 @@
-//! What changed between two looks at the table, in sentences.
-//! Pure; a picture is compared, never a cluster.
+//! Changes between two looks at the table, in sentences. Pure; a picture is compared, never a cluster.
 
 use super::{
     picture::{Cell, Row},
     table::{duration, reasons},
 };
 
-/// What a reader of the earlier rows should be told about the later ones.
+/// News of the later rows for a reader of the earlier ones.
 pub(super) fn news(before: &[Row], after: &[Row]) -> Vec<String> {
     let mut lines = Vec::new();
     for row in after {

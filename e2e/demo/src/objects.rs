@@ -18,9 +18,9 @@ use shared::api::{ServiceExport, names};
 use super::kept::Name;
 use advice::demo_apply;
 
-/// Whom the API servers know the user as.
+/// The user's name at the API servers.
 const FIELD_MANAGER: &str = "cargo-demo";
-/// Where objects without a namespace go.
+/// Namespace of objects without one.
 const DEFAULT_NAMESPACE: &str = "default";
 /// Largest file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 4 << 20;
@@ -35,7 +35,7 @@ pub(super) const EAST: &str = include_str!("objects/east.yaml");
 pub(super) const NORTH: &str = include_str!("objects/north.yaml");
 /// For the user to apply.
 pub(super) const GREETER: &str = include_str!("objects/greeter.yaml");
-/// Where that stands in the repository.
+/// Path of that in the repository.
 pub(super) const GREETER_FILE: &str = "e2e/demo/src/objects/greeter.yaml";
 
 /// Reads a file, or the standard input for `-`.

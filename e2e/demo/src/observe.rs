@@ -24,15 +24,15 @@ const OBJECTS_MAX: usize = 10_000;
 /// Something that a cluster's API said.
 #[derive(Debug)]
 pub(super) struct Observation {
-    /// Which cluster.
+    /// The cluster.
     pub(super) cluster: Arc<str>,
-    /// When it was heard.
+    /// Time of its arrival.
     pub(super) at: Instant,
-    /// What was said.
+    /// The change.
     pub(super) change: Change,
 }
 
-/// What changed, by kind.
+/// A change, by kind.
 #[derive(Debug)]
 pub(super) enum Change {
     Namespace(Delta<Namespace>),
@@ -95,7 +95,7 @@ impl Watches {
     }
 }
 
-/// What each watch of one cluster begins with.
+/// Inputs of each watch of one cluster.
 struct Begin<'a> {
     client: &'a Client,
     cluster: Arc<str>,

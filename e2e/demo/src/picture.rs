@@ -1,4 +1,4 @@
-//! What the clusters' APIs say, put together: who exports, who won, where it arrived, how long it took.
+//! Joins the clusters' APIs into a picture: exporters, winners, arrivals and their delays.
 //! Pure: it is told observations and answers questions; it watches nothing and prints nothing.
 
 use std::{
@@ -18,10 +18,10 @@ use super::{
     observe::{Change, Observation},
 };
 
-/// What stands before the winner's name in the message of a Conflict condition: KEP-1645's own words.
+/// The words before the winner's name in the message of a Conflict condition: KEP-1645's own.
 const BEFORE_WINNER: &str = "oldest service export in \"";
 
-/// What one cluster's API says.
+/// The state of one cluster's API.
 #[derive(Debug, Default)]
 pub(super) struct ClusterPicture {
     pub(super) namespaces: Kept<Namespace>,
@@ -54,13 +54,13 @@ pub(super) struct Row {
     pub(super) source: String,
     /// Why it is not exported: reason and message of a false Valid.
     pub(super) refused: Option<(String, String)>,
-    /// What the exports of the service disagree about, and whose value holds.
+    /// Disagreement of the service's exports, and the winner.
     pub(super) conflict: Option<Conflict>,
     /// In each cluster.
     pub(super) cells: BTreeMap<String, Cell>,
 }
 
-/// What a Conflict condition says.
+/// The content of a Conflict condition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Conflict {
     pub(super) reason: String,
@@ -78,7 +78,7 @@ pub(super) enum Cell {
     Arrived {
         /// From the moment everything it needs was seen to the moment the import was.
         after: Duration,
-        /// How many of its endpoints are there.
+        /// Number of its endpoints that exist.
         endpoints: usize,
     },
 }
@@ -111,7 +111,7 @@ impl Picture {
         self.note_arrivals(at);
     }
 
-    /// Whether every watch has finished its first list.
+    /// Returns true if every watch has finished its first list.
     pub(super) fn is_complete(&self) -> bool {
         self.views.values().all(|view| {
             let ClusterPicture {
@@ -180,7 +180,7 @@ impl Picture {
         clusters.map(|status| status.cluster.as_str()).collect()
     }
 
-    /// Where an export is, in the clusters that have its namespace: all of them?
+    /// Returns true if an export is in all the clusters that have its namespace.
     pub(super) fn is_everywhere(&self, source: &str, service: &Name) -> bool {
         self.rows().iter().any(|row| {
             row.service == *service
@@ -233,7 +233,7 @@ impl Picture {
         slices.map(|(_, slice)| slice.endpoints.len()).sum()
     }
 
-    /// Whether the service has endpoints in its own cluster.
+    /// Returns true if the service has endpoints in its own cluster.
     fn has_endpoints(&self, source: &str, service: &Name) -> bool {
         let slices = self
             .views
@@ -257,7 +257,7 @@ impl Picture {
         Some(seen.since)
     }
 
-    /// When all that an arrival needs was there: the export, its Service, the namespace at the destination.
+    /// Time at which all that an arrival needs existed: the export, its Service, the namespace at the destination.
     fn began(&self, source: &str, service: &Name, destination: &str) -> Option<Instant> {
         let view = self.views.get(source)?;
         let export = view.exports.get(service)?.since;

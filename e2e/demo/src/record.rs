@@ -35,16 +35,16 @@ use cluster::{
     real::{Unavailable, command::printed},
 };
 
-/// Where the recording is kept, below the root.
+/// Path of the recording, below the root.
 const CAST: &str = "docs/demo.cast";
 const FILM: &str = "docs/demo.svg";
 const PAGE: &str = "docs/demo.md";
-/// What is typed of a demo's directory, wherever it is.
+/// The typed path of a demo's directory, wherever it is.
 const TYPED_DIRECTORY: &str = "target/demo";
 /// Pauses, so that a person can read: before something is typed, and for each line that was printed.
 const BEFORE: Duration = Duration::from_millis(1500);
 const FOR_A_LINE: Duration = Duration::from_millis(350);
-/// How often the hub is asked until it knows that every member has applied everything.
+/// Interval of asking the hub until every member has applied everything.
 const CALM_POLL: Duration = Duration::from_millis(100);
 /// And how long.
 const CALM_WAIT: Duration = Duration::from_secs(30);
@@ -62,7 +62,7 @@ const ALIAS_BODY: &str =
 /// Why an import looks as it does: one of its properties, and in sentences.
 const EXPLAIN_ONE: &str = "hub -d '{\"namespace\":\"shop\",\"name\":\"cart\"}' $(cat target/demo/hub.addr) tributary.v1.State/Explain | grep -A10 '\"property\": \"sessionAffinity\",'";
 const EXPLAIN: &str = "hub -d '{\"namespace\":\"shop\",\"name\":\"cart\"}' $(cat target/demo/hub.addr) tributary.v1.State/Explain | grep -e summary -e message";
-/// What happened to one namespace.
+/// The events of one namespace.
 const EVENTS: &str = "tributary events --namespace shop";
 
 /// Plays the story and writes it into the page of the demo, its cast and its film.
@@ -82,7 +82,7 @@ pub(super) async fn write(shutdown: &Shutdown) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What of the recording in the tree is not what the command makes today.
+/// Differences between the recording in the tree and the command's output today.
 pub async fn compare() -> anyhow::Result<Vec<String>> {
     let read =
         |name: &str| std::fs::read_to_string(charts::root().join(name)).with_context(|| name.to_owned());
@@ -217,7 +217,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// What a line prints, by the program that it calls.
+    /// Output of a line, by the program that it calls.
     async fn printed(&self, line: &str) -> anyhow::Result<Vec<String>> {
         let lines = if let Some(words) = line.strip_prefix("cargo ") {
             self.demo(words).await

@@ -14,13 +14,13 @@ use advice::DEMO_RECORD;
 pub(super) const COLUMNS: usize = 128;
 /// Lines of it.
 pub(super) const ROWS: usize = 30;
-/// What stands before what is typed.
+/// Prompt before a typed line.
 const PROMPT: &str = "$ ";
-/// What stands before a remark.
+/// Prefix of a remark.
 const REMARK: &str = "# ";
-/// How a listing begins and ends.
+/// Fence of a listing.
 const FENCE: &str = "```";
-/// What differs from run to run, and what stands in its place when recordings are compared.
+/// Values that differ from run to run, with their replacement when recordings are compared.
 const FLEETING: [(&str, &str); 9] = [
     (r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z", "TIME"),
     (r"\b\d+-[0-9a-f]{16}\b", "EPOCH"),
@@ -70,7 +70,7 @@ pub(super) fn remark(line: &str) -> String {
     format!("{REMARK}{line}")
 }
 
-/// Whether a line is a person's, and not a program's.
+/// Returns true if a line is a person's, and not a program's.
 pub(super) fn is_a_persons(line: &str) -> bool {
     line.starts_with(PROMPT) || line.starts_with(REMARK)
 }
@@ -121,7 +121,7 @@ impl Recording {
         Ok(page)
     }
 
-    /// What a cast and a page say otherwise than this recording, up to what differs from run to run.
+    /// Differences of a cast and a page from this recording, up to values that differ from run to run.
     pub(super) fn differences(&self, cast: &str, page: &str) -> anyhow::Result<Vec<String>> {
         let lines = |recording: &Self| -> Vec<String> {
             let lines = recording.scenes.iter().flat_map(|scene| &scene.lines);
@@ -142,7 +142,7 @@ fn marker(name: &str) -> String {
     format!("<!-- `{DEMO_RECORD}` writes this block: {name} -->")
 }
 
-/// Where a block's lines are in a page.
+/// Lines of a block in a page.
 fn place(page: &str, name: &str) -> anyhow::Result<(usize, usize)> {
     let marker = marker(name);
     let Some(marked) = page.find(&marker) else {

@@ -21,7 +21,7 @@ const ERASE_BELOW: &str = "\x1b[J";
 const WRAP_OFF: &str = "\x1b[?7l";
 const WRAP_ON: &str = "\x1b[?7h";
 
-/// How to show.
+/// A mode of display.
 enum Mode {
     /// In place; this many lines stand there.
     Terminal { drawn: usize },
@@ -31,7 +31,7 @@ enum Mode {
     Silent,
 }
 
-/// Where the demo shows its table.
+/// The screen with the demo's table.
 pub(super) struct Screen {
     mode: Mode,
     began: Instant,

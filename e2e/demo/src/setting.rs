@@ -1,5 +1,5 @@
-//! What the demo is played on: simulated clusters or real ones, with a hub and agents, and the files for users.
-//! It starts things; it shows nothing of what happens in them.
+//! The demo's setting: simulated clusters or real ones, with a hub and agents, and the files for users. It starts
+//! things; it shows nothing of what happens in them.
 
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -13,7 +13,7 @@ use cluster::{
     real::{Fleet, Options, build, module::Module},
 };
 
-/// Which kind of clusters, and that they can be had.
+/// The kind of clusters, proven to be available.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Setting {
     real: bool,
@@ -24,7 +24,7 @@ pub(super) struct Running {
     pub(super) clusterset: LocalClusterset,
     /// As a user, from the kubeconfig that was written.
     pub(super) clients: BTreeMap<String, Client>,
-    /// What the clusters are, in words.
+    /// The kind of the clusters, in words.
     pub(super) kind: String,
     /// Kept until the clusterset has ended.
     pub(super) backend: Backend,

@@ -14,7 +14,7 @@ use super::{observe::Watches, picture::Picture, screen::Screen, table::table};
 /// Longest wait for anything the demo waits for.
 const WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// What the demo sees.
+/// The demo's view.
 pub(super) struct Stage {
     pub(super) picture: Picture,
     pub(super) screen: Screen,

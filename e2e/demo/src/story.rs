@@ -1,5 +1,5 @@
-//! What is done to the clusters in the demo and in its check: the exports, and the conflict among them.
-//! It acts as a user and waits for what the clusters' APIs show.
+//! Acts on the clusters in the demo and in its check: the exports, and the conflict among them. It acts as a user and
+//! waits for the clusters' APIs.
 
 use std::{collections::BTreeMap, time::Duration};
 

@@ -10,7 +10,7 @@ use advice::DEMO_EXPORTS;
 
 /// Rows that are shown; the others are counted.
 const ROWS_MAX: usize = 12;
-/// What the reasons of conflicts end with, and the table leaves out.
+/// Suffix of the reasons of conflicts, which the table leaves out.
 const CONFLICT_SUFFIX: &str = "Conflict";
 
 /// The whole table: a line each.

@@ -38,7 +38,7 @@ pub const TARGETS: [(&str, Decoder); 12] = [
     ("snapshot_rows", snapshot_row),
 ];
 
-/// What an agent sends, as the hub reads it.
+/// Decodes an agent's message, as the hub does.
 pub fn agent_message(bytes: &[u8]) -> bool {
     let Ok(message) = v1::AgentMessage::decode(bytes) else {
         return false;
@@ -47,7 +47,7 @@ pub fn agent_message(bytes: &[u8]) -> bool {
     wire::agent_message_from_proto(message).is_ok()
 }
 
-/// What a hub sends, as the agent reads it.
+/// Decodes a hub's message, as the agent does.
 pub fn hub_message(bytes: &[u8]) -> bool {
     let Ok(message) = v1::HubMessage::decode(bytes) else {
         return false;

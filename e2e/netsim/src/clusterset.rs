@@ -33,7 +33,7 @@ use sim::{
     ALWAYS, Entry, Fault as ApiFault, ManualClock, SimCluster, SimConfig, current_crds, limits::Requests,
 };
 
-/// How far time goes in one step.
+/// Simulated time of one step.
 pub(super) const STEP: Duration = Duration::from_millis(5);
 /// Longest simulation, which only bounds the simulator.
 const LONGEST: Duration = Duration::from_secs(24 * 3_600);
@@ -43,7 +43,7 @@ const RESTART_AFTER: Duration = Duration::from_millis(1_500);
 const LATENCY_FLOOR: Duration = Duration::from_millis(1);
 /// The definition that may be missing: what agents watch, and nothing that users declared.
 const DEFINITION: &str = "clusterproperties.about.k8s.io";
-/// How long what came from others stands without the hub where it does not for ever: longer than any hub is away by chance.
+/// Time for which imports stay without the hub if they do not stay for ever: longer than any hub is away by chance.
 pub(super) const EXPIRING: Settings = Settings {
     duration: Duration::from_secs(120),
     renew: Duration::from_secs(20),
@@ -51,7 +51,7 @@ pub(super) const EXPIRING: Settings = Settings {
 };
 /// The definition of what users ask for.
 const EXPORTS: &str = "serviceexports.multicluster.x-k8s.io";
-/// How slow a slow API server is.
+/// Delay of a slow API server.
 const API_SLOW_MS: u64 = 700;
 
 /// One member's cluster and the machines of its agents.
@@ -61,7 +61,7 @@ pub(super) struct SimulatedMember {
     pub(super) machines: Vec<Rc<AgentMachine>>,
     pub(super) clock: Arc<ManualClock>,
     pub(super) requests: Requests,
-    /// Who had the Lease when it was looked at last.
+    /// Holder of the Lease at the last look.
     pub(super) led_by: Option<String>,
 }
 
@@ -74,14 +74,14 @@ impl SimulatedMember {
     }
 }
 
-/// Who has the Lease of a cluster's agents.
+/// Holder of the Lease of a cluster's agents.
 pub(super) fn holder_of(cluster: &SimCluster) -> Option<String> {
     let lease = cluster.get("Lease", TRIBUTARY_NAMESPACE, AGENT_LEASE)?;
     let holder = lease["spec"]["holderIdentity"].as_str()?;
     Some(holder.to_owned()).filter(|holder| !holder.is_empty())
 }
 
-/// How often an agent of a cluster was elected.
+/// Number of elections of a cluster's agents.
 pub(super) fn elections(cluster: &SimCluster) -> i64 {
     let lease = cluster.get("Lease", TRIBUTARY_NAMESPACE, AGENT_LEASE);
     let transitions = lease.and_then(|lease| lease["spec"]["leaseTransitions"].as_i64());
@@ -100,9 +100,9 @@ pub(super) struct SimulatedClusterset {
     pub(super) hub: Rc<HubMachine>,
     pub(super) operator: Rc<OperatorMachine>,
     pub(super) trace: Trace,
-    /// What happened, by class.
+    /// Numbers of happenings, by class.
     pub(super) counts: BTreeMap<&'static str, u64>,
-    /// What the laws guarded that are looked at here.
+    /// Objects guarded by the laws that are checked here.
     pub(super) guarded: Guarded,
     authorities: Authorities,
     backup: MemoryDisk,
@@ -422,7 +422,7 @@ impl SimulatedClusterset {
         }
     }
 
-    /// Whether a program of a member runs.
+    /// Returns true if a program of a member runs.
     pub(super) fn is_any_running(&mut self, member: usize) -> bool {
         let names = self.names_of(member);
         names.into_iter().any(|name| self.sim.is_host_running(name))

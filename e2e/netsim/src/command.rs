@@ -34,7 +34,7 @@ const LAWS: [Law; 11] = [
     Law::Holders,
     Law::Still,
 ];
-/// How many seeds are enough for every law to guard something.
+/// Number of seeds after which every law must have guarded something.
 const WHOLE_RUN: u64 = 20;
 /// Most failing seeds that are described.
 const FAILURES_SHOWN_MAX: usize = 10;
@@ -57,7 +57,7 @@ pub struct NetsimArgs {
     /// made shorter, for five minutes at most, and printed.
     #[arg(long, value_name = "TEXT", conflicts_with = "seed")]
     pub seed_from: Option<String>,
-    /// How many seeds, from the first one on
+    /// Number of seeds, from the first one on
     #[arg(long, default_value_t = 1)]
     pub count: u64,
     /// Run every seed twice and compare what happened

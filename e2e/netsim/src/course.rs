@@ -10,7 +10,7 @@ use super::{
 };
 use oracle::laws::Law;
 
-/// How often the clusters are looked at, in simulated milliseconds.
+/// Interval of looking at the clusters, in simulated milliseconds.
 const LOOK_EVERY: u64 = 250;
 /// Longest time from the end of what was broken until all is right.
 pub(super) const CONVERGED_WITHIN: u64 = 120_000;
@@ -76,7 +76,7 @@ pub(super) fn rest(
     Ok(())
 }
 
-/// How long revisions and conditions may still follow what made everything right.
+/// Time for revisions and conditions to follow the change that made everything right.
 const SETTLE: u64 = 6_000;
 
 /// Lets time pass, whatever is written.

@@ -15,12 +15,12 @@ use shared::{
     tls::{Credentials, LiveCredentials, Pem},
 };
 
-/// What stands before the 32 secret bytes of an Ed25519 key in PKCS#8.
+/// Bytes before the 32 secret ones of an Ed25519 key in PKCS#8.
 const PKCS8_ED25519: [u8; 16] = [
     0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20,
 ];
 
-/// How far a machine is in the change of its clusterset's authority.
+/// A machine's progress in the change of its clusterset's authority.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     /// A certificate of the old authority, which alone is trusted.

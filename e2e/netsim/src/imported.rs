@@ -14,12 +14,12 @@ type Place = (String, String);
 /// Addresses that are ready, by the member that they are of.
 type Sources = BTreeMap<String, BTreeSet<String>>;
 
-/// What stands in all clusters at one moment.
+/// Imports of all clusters at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Imported(BTreeMap<Place, Sources>);
 
 impl Imported {
-    /// What stands now.
+    /// The present imports.
     pub(super) fn of<'a>(clusters: impl Iterator<Item = &'a SimCluster>) -> Self {
         let mut places = BTreeMap::<Place, Sources>::new();
         for cluster in clusters {
@@ -44,7 +44,8 @@ impl Imported {
         Self(places)
     }
 
-    /// Whether all that came from this member, and stood in the clusters of others, stands as it did; how much that is.
+    /// Checks that all that came from this member, and stood in the clusters of others, stands as it did; how much that
+    /// is.
     ///
     /// # Errors
     ///
@@ -56,8 +57,8 @@ impl Imported {
         })
     }
 
-    /// Whether what came from this member is gone wherever another answers, and stands as it did everywhere else; how much
-    /// that is.
+    /// Checks that what came from this member is gone wherever another answers, and stands as it did everywhere else;
+    /// how much that is.
     ///
     /// # Errors
     ///
@@ -77,8 +78,8 @@ impl Imported {
         })
     }
 
-    /// Whether nothing is left in this cluster that came from others, and everything stands as it did in all others; in how
-    /// many places something is gone.
+    /// Checks that nothing is left in this cluster that came from others, and everything stands as it did in all
+    /// others; in how many places something is gone.
     ///
     /// # Errors
     ///
@@ -147,7 +148,7 @@ mod tests {
     /// A member, and its addresses that are ready.
     type Answers<'a> = (&'a str, &'a [&'a str]);
 
-    /// What stands in east: of each service, who answers.
+    /// Imports of east: the answering clusters of each service.
     fn imported(services: &[(&str, &[Answers<'_>])]) -> Imported {
         let sources = |sources: &[Answers<'_>]| {
             let ready = |addresses: &[&str]| addresses.iter().map(|one| (*one).to_owned()).collect();

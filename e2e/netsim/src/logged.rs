@@ -12,7 +12,7 @@ use shared::{
 
 use super::program::HubMachine;
 
-/// How many events are told.
+/// Number of events to print.
 const LAST: u64 = 60;
 
 fn opened(hub: &HubMachine) -> anyhow::Result<MemoryLog> {

@@ -21,12 +21,12 @@ use tokio::{
 };
 use turmoil::net::{TcpListener, TcpStream};
 
-/// Where the simulated hub listens.
+/// Port of the simulated hub.
 pub(super) const HUB_PORT: u16 = 7443;
 /// Longest time for a connection, as over real TCP.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long a machine lets each piece of what it receives lie, in milliseconds.
+/// Delay of each received piece on a machine, in milliseconds.
 pub(super) type Pace = Arc<AtomicU64>;
 
 /// The sockets that connect to the hub.

@@ -24,7 +24,7 @@ use super::{
 
 /// The name of the machine, and of the operator.
 pub(super) const OPERATOR: &str = "operator";
-/// When a member that is to leave does so, in milliseconds: after everything that a seed looks at.
+/// Time until a leaving member leaves, in milliseconds: after everything that a seed looks at.
 const LEAVES_AFTER: u64 = 3_600_000;
 
 /// One word of an operator.
@@ -34,7 +34,7 @@ pub(super) enum Word {
     Drain(ClusterId),
     /// It stays after all.
     Stay(ClusterId),
-    /// What it took back, and what is held, may go.
+    /// Accepts its withdrawals on hold.
     Release(ClusterId),
     /// This policy, in YAML, is in force.
     Apply(&'static str),
@@ -54,10 +54,10 @@ impl fmt::Display for Word {
     }
 }
 
-/// What the hub answers.
+/// The hub's answer.
 pub(super) type Answer = Result<Vec<v1::MemberState>, String>;
 
-/// What an operator's machine holds.
+/// State of an operator's machine.
 pub(super) struct OperatorMachine {
     pub(super) credentials: Arc<LiveCredentials>,
     word: RefCell<Option<Word>>,

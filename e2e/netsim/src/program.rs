@@ -38,7 +38,7 @@ use sim::SimCluster;
 
 /// The hub's name in the simulated network, and in its certificate.
 pub(super) const HUB: &str = "hub";
-/// What the wall clock shows when a simulation begins: 2026-01-01.
+/// The wall clock at the start of a simulation: 2026-01-01.
 pub(super) const WALL_AT_START: u64 = 1_767_225_600_000;
 
 /// The life of the processes on one machine, one after the other.
@@ -66,13 +66,13 @@ impl Life {
         }
     }
 
-    /// What SIGTERM does.
+    /// The effect of SIGTERM.
     pub(super) fn terminate(&self) {
         self.shutdown.borrow().begin();
     }
 }
 
-/// What the hub's machine holds, whatever process runs on it.
+/// State of the hub's machine, whatever process runs on it.
 pub(super) struct HubMachine {
     pub(super) life: Life,
     pub(super) disk: RefCell<MemoryDisk>,
@@ -119,7 +119,7 @@ async fn hub(machine: &HubMachine, shutdown: Shutdown) -> anyhow::Result<()> {
     supervisor.run().await
 }
 
-/// What an agent's machine holds, whatever process runs on it.
+/// State of an agent's machine, whatever process runs on it.
 pub(super) struct AgentMachine {
     /// Its name in the simulated network.
     pub(super) name: &'static str,
@@ -129,7 +129,7 @@ pub(super) struct AgentMachine {
     pub(super) cluster: SimCluster,
     pub(super) id: ClusterId,
     pub(super) pace: Pace,
-    /// How long what came from others stands without the hub.
+    /// Time for which imports stay without the hub.
     pub(super) source_leases: Settings,
     pub(super) credentials: Arc<LiveCredentials>,
 }

@@ -28,11 +28,11 @@ use oracle::{
 /// By then after the end of the trouble, both ends of a session whose link lost something while it was broken have
 /// noticed: until then the hub may count a session that its member can no longer hear.
 const NOTICED: u64 = SILENCE_MAX_MILLIS + 2_000;
-/// How long nothing may be written once all is right.
+/// Time without writes once all is right.
 const REST: u64 = 15_000;
-/// How long after a restart of everything nothing may be written.
+/// Time after a restart of everything from which nothing may be written.
 const REST_AFTER_RESTART: u64 = 25_000;
-/// How every failure of the simulated disk is told.
+/// Prefix of every failure of the simulated disk.
 const SICK_DISK: &str = "the simulated ";
 
 thread_local! {
@@ -40,15 +40,15 @@ thread_local! {
     static PANICS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// How a seed ended.
+/// The result of a seed.
 pub struct SeedResult {
-    /// What was wrong, if anything was.
+    /// The fault, if there was one.
     pub failure: Option<String>,
     /// The hash of everything that happened.
     pub trace: String,
-    /// What happened, by class.
+    /// Numbers of happenings, by class.
     pub counts: BTreeMap<&'static str, u64>,
-    /// What each law guarded.
+    /// Objects that each law guarded.
     pub guarded: Guarded,
     /// Simulated milliseconds.
     pub simulated: u64,
@@ -179,12 +179,12 @@ fn acts(script: &Script, clusterset: &mut SimulatedClusterset, vigil: &mut Vigil
     logged::is_whole(&clusterset.hub)
 }
 
-/// How many ends of its own each process has had.
+/// Number of times that each process ended by itself.
 fn ends(clusterset: &SimulatedClusterset) -> Vec<usize> {
     lives(clusterset).map(|life| life.ends.borrow().len()).collect()
 }
 
-/// What processes said that ended by themselves since then, though nothing was broken. A log that failed while its
+/// Last words of processes that ended by themselves since then, though nothing was broken. A log that failed while its
 /// disk was sick takes no more events, which its hub may notice later.
 fn ends_since(clusterset: &SimulatedClusterset, before: &[usize]) -> Vec<String> {
     let since = |(life, before): (&Life, &usize)| life.ends.borrow()[*before..].to_vec();
@@ -262,7 +262,7 @@ mod tests {
         (100, Event::Deed(0, deed))
     }
 
-    /// How many members have a session after the hub was killed and came back, when these machines had changed their
+    /// Number of members with a session after the hub was killed and came back, when these machines had changed their
     /// files before, one after the other.
     fn sessions_after(changes: &[(Option<usize>, Change)]) -> usize {
         let change = |(number, (machine, to)): (u64, &(Option<usize>, Change))| {

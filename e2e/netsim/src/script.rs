@@ -1,5 +1,5 @@
-//! What happens in one simulation, and when: drawn from the seed before anything runs, so that a seed is the whole
-//! story. It performs nothing.
+//! The schedule of one simulation: drawn from the seed before anything runs, so that a seed is the whole story. It
+//! performs nothing.
 
 use std::{fmt, time::Duration};
 
@@ -14,21 +14,21 @@ use super::{
 pub(super) const CLUSTERS: [&str; 3] = ["east", "north", "west"];
 /// The machines of second agents, where there are some.
 pub(super) const SECOND: [&str; CLUSTERS.len()] = ["east-2", "north-2", "west-2"];
-/// How many clusters in a hundred have a second agent.
+/// Percentage of clusters with a second agent.
 const SECOND_PERCENT: u32 = 35;
-/// What tells the draws of second agents and of the story from all others of a seed.
+/// Separates the draws of second agents and of the story from all others of a seed.
 const APART: u64 = 0x5ec0_7d1e;
 /// Kinds of stories; see [`Story::draw`].
 const STORIES: u64 = 8;
-/// How far the clock of a hub's machine is off at most, in milliseconds.
+/// Largest error of a hub's clock, in milliseconds.
 const CLOCK_OFF_MAX: i64 = 120_000;
 /// Machines of the hub, one after the other: each has a clock of its own.
 pub(super) const HUB_MACHINES: usize = 4;
 /// Kinds that an agent watches, by their plurals.
 pub(super) const WATCHED: [&str; 4] = ["services", "endpointslices", "serviceexports", "serviceimports"];
-/// How long users do things, in simulated milliseconds; what they have declared by then lives.
+/// Time for which users act, in simulated milliseconds; their declarations then stay.
 const DEEDS: u64 = 22_000;
-/// How long things break.
+/// Time of faults.
 const TROUBLE: u64 = 50_000;
 /// Faults and deeds begin after this.
 const CALM: u64 = 4_000;
@@ -138,7 +138,7 @@ impl Fault {
     }
 }
 
-/// What becomes of members once everything is right and nothing is broken.
+/// A story about members once everything is right and nothing is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Story {
     /// All agents of a cluster end in good order, and are away for longer than a loss needs.
@@ -233,15 +233,15 @@ pub(super) enum Event {
 pub(super) struct Script {
     /// Events by simulated milliseconds, in order.
     pub(super) events: Vec<(u64, Event)>,
-    /// When everything that was broken is mended.
+    /// Time at which all faults end.
     pub(super) trouble_ends: u64,
     /// Longest usual latency of a message.
     pub(super) latency: Duration,
     /// Segments that a TCP buffer holds.
     pub(super) tcp_capacity: usize,
-    /// Which clusters have a second agent.
+    /// Clusters with a second agent.
     pub(super) doubled: [bool; CLUSTERS.len()],
-    /// What becomes of members once everything is right.
+    /// The story once everything is right.
     pub(super) story: Story,
     /// By how many milliseconds the clock of each of the hub's machines is ahead.
     pub(super) clocks_ahead: [i64; HUB_MACHINES],
@@ -292,7 +292,7 @@ impl fmt::Display for Script {
 struct Draft {
     random: StdRng,
     events: Vec<(u64, Event)>,
-    /// When a link, an agent, the hub can have another fault.
+    /// Times from which a link, an agent, the hub can have another fault.
     link_free: [u64; CLUSTERS.len()],
     agent_free: [u64; CLUSTERS.len()],
     hub_free: u64,

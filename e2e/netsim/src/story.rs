@@ -19,9 +19,9 @@ use super::{
 };
 use oracle::laws::Law;
 
-/// How long who is away is away, in simulated milliseconds: longer than it takes until a lost member is withdrawn.
+/// Time of an absence, in simulated milliseconds: longer than it takes until a lost member is withdrawn.
 const AWAY: u64 = 100_000;
-/// How often an operator asks meanwhile.
+/// Interval of an operator's calls meanwhile.
 const ASKED_EVERY: u64 = 10_000;
 /// A member that is lost without a word is withdrawn between these times after its last one, heartbeats and the way of
 /// what follows included: the policy says 70 s.
@@ -35,9 +35,9 @@ const HAND_OVER: (u64, u64) = (2_000, 9_000);
 const MESSAGES: u64 = 24;
 /// Longest time until an operator's word is carried out everywhere.
 const CARRIED_OUT: u64 = 12_000;
-/// How early or late an expiry is at most: looks at Leases and the writes that follow.
+/// Largest deviation of an expiry: looks at Leases and the writes that follow.
 const EXPIRY_LATE: u64 = 8_000;
-/// How long what is held, or has gone, is looked at.
+/// Time for which objects on hold, or removed ones, are watched.
 const LOOKED_AT: u64 = 20_000;
 /// A brake that the few services of a simulation engage.
 const BRAKE: &str =
@@ -215,7 +215,7 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// What came from others goes in this cluster, in time, and nowhere else.
+    /// The imports from others go in this cluster, in time, and nowhere else.
     fn expired(&mut self, member: usize) -> anyhow::Result<()> {
         self.make_ready(member)?;
         let before = self.imported();
@@ -241,8 +241,8 @@ impl Stage<'_> {
         Ok(())
     }
 
-    /// Who holds the member keeps it, whether that is the original or, while that one is away, the copy; and nothing is written
-    /// for the other one.
+    /// The holder keeps the member, whether that is the original or, while that one is away, the copy; and nothing is
+    /// written for the other one.
     fn copied(&mut self, member: usize, own_name: bool) -> anyhow::Result<()> {
         self.make_ready(member)?;
         self.clusterset.copy(member, own_name);
@@ -373,7 +373,7 @@ impl Stage<'_> {
         no_content(&written, when)
     }
 
-    /// What an operator is told of a member.
+    /// A member's state in an operator's view.
     fn member(&mut self, member: usize) -> anyhow::Result<MemberState> {
         let members = self.say(Word::List)?;
         let found = members.into_iter().find(|one| one.cluster == CLUSTERS[member]);

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// Where lines go.
+/// Destination of lines.
 pub(super) struct Trace {
     hasher: blake3::Hasher,
     print: bool,

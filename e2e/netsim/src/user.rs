@@ -1,5 +1,5 @@
-//! What users do in the simulated clusters: a handful of services in one namespace, declared, changed, moved and
-//! taken away. The objects go into the store as `kubectl apply` would put them; nothing here waits for anything.
+//! Users' actions in the simulated clusters: a handful of services in one namespace, declared, changed, moved and
+//! deleted. The objects go into the store as `kubectl apply` would put them; nothing here waits for anything.
 
 use serde_json::{Value, json};
 use shared::api::names::{LABEL_ENDPOINT_SLICE_MANAGED_BY, LABEL_KUBERNETES_SERVICE_NAME};

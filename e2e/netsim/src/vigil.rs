@@ -1,6 +1,6 @@
-//! What must hold at every moment, whatever is broken: what has come right stays right for as long as users leave
-//! it as it is. So nothing that lives is deleted, narrowed or given another winner by any fault. While something is
-//! broken there may be too much: what the hub was not told yet, or what a hub that lost its data was told before.
+//! The law of every moment, whatever is broken: a right state stays right for as long as users leave it as it is. So
+//! nothing that lives is deleted, narrowed or given another winner by any fault. While something is broken there may be
+//! too much: objects that the hub was not told about yet, or those that a hub that lost its data sent before.
 
 use std::collections::BTreeMap;
 
@@ -17,12 +17,12 @@ const IN_FLIGHT_LONGEST: u64 = 12_000;
 /// A cluster, and what is judged there.
 type JudgedObject = (String, Object);
 
-/// What is remembered of one import.
+/// Memory of one import.
 struct Seen {
     declared: String,
     /// Since when users have declared just this, in simulated milliseconds.
     since: u64,
-    /// What it held at the last look, if that was right.
+    /// Its content at the last look, if that was right.
     right: Option<Parts>,
 }
 
@@ -112,17 +112,17 @@ impl Vigil {
         Ok(())
     }
 
-    /// What is not as it must be, at the last look.
+    /// Faults at the last look.
     pub(super) fn wrong(&self) -> Vec<String> {
         self.judgement.wrong().collect()
     }
 
-    /// How many objects were judged at the last look.
+    /// Number of objects judged at the last look.
     pub(super) fn judged(&self) -> usize {
         self.judgement.verdicts.len()
     }
 
-    /// What was guarded so far.
+    /// Objects guarded so far.
     pub(super) fn guarded(&self) -> Guarded {
         let mut guarded = Guarded::default();
         guarded.count(Law::Stood, self.standing.guarded());
@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use oracle::example::Example;
 
-    /// When everything that was under way has arrived.
+    /// Time at which everything under way has arrived.
     const LATER: u64 = IN_FLIGHT_LONGEST;
 
     /// A vigil that has seen east's export right in both clusters for long enough.

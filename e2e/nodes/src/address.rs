@@ -10,7 +10,7 @@ pub(super) const NODES_MAX: u8 = 2;
 /// The port of the first cluster's API server; the others' follow.
 const API_PORT: u16 = 6441;
 
-/// Where the control planes are: the other end of everybody's default route.
+/// Address of the control planes: the other end of everybody's default route.
 pub(super) const CONTROL_V4: Ipv4Addr = Ipv4Addr::new(172, 31, 0, 1);
 /// The same in IPv6.
 pub(super) const CONTROL_V6: Ipv6Addr = Ipv6Addr::new(0xfd31, 0, 0, 0, 0, 0, 0, 1);
@@ -40,7 +40,7 @@ impl ClusterAddresses {
         Self { number, families }
     }
 
-    /// Where its API server listens.
+    /// Port of its API server.
     pub(super) fn api_port(self) -> u16 {
         API_PORT + u16::from(self.number) - 1
     }
@@ -65,7 +65,7 @@ impl ClusterAddresses {
         self.each(format!("10.9{number}.0.1"), format!("fd9{number}::1"))
     }
 
-    /// Where its CoreDNS answers.
+    /// Address of its CoreDNS.
     pub(super) fn dns(self) -> String {
         let number = self.number;
         self.each(format!("10.9{number}.0.10"), format!("fd9{number}::a"))
@@ -124,7 +124,7 @@ impl NodeAddresses {
         self.cluster.each(self.pods_v4(), self.pods_v6())
     }
 
-    /// Where routes to its pods lead, in both families, whatever the cluster has.
+    /// Destinations of routes to its pods, in both families, whatever the cluster has.
     pub(super) fn routes(self) -> [(String, String); 2] {
         [
             (self.pods_v4(), self.v4().to_string()),

@@ -56,10 +56,10 @@ It needs root, Debian's packages runc, containernetworking-plugins, iptables, nf
 /// The commit that people installed first.
 const FIRST: &str = "c1d0795";
 
-/// What versions are changed to, and under how many requests.
+/// The new versions, and the number of requests meanwhile.
 #[derive(clap::Args)]
 struct Under {
-    /// Where `cargo image build` put the image.
+    /// Directory of `cargo image build`'s image.
     #[arg(long, value_name = "DIR", default_value = "target/images")]
     image: PathBuf,
     /// Requests at most, from one client across and one inside; they end with the last step.
@@ -75,13 +75,13 @@ enum Command {
     Build,
     /// Starts clusters and waits until they are ready.
     Up {
-        /// How many.
+        /// Number of clusters.
         #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u8).range(1..=i64::from(CLUSTERS_MAX)))]
         clusters: u8,
         /// The families of pods and Services.
         #[arg(long, value_enum, default_value_t = Families::Dual)]
         families: Families,
-        /// How kube-proxy makes Services.
+        /// Mode of kube-proxy.
         #[arg(long, value_enum, default_value_t = Proxy::Nftables)]
         proxy: Proxy,
     },
@@ -89,7 +89,7 @@ enum Command {
     Down,
     /// Shows which clusters there are, and whether their nodes run.
     Status {
-        /// What clusters say of themselves too: nodes, pods, warnings, exports, slices, and how our logs end.
+        /// Details of clusters too: nodes, pods, warnings, exports, slices, and the ends of our logs.
         #[arg(long)]
         details: bool,
     },
@@ -97,7 +97,7 @@ enum Command {
     Check,
     /// Installs Tributary as a user does: hub in c1, an agent in each cluster, from our image and charts.
     Install {
-        /// Where `cargo image build` put the image.
+        /// Directory of `cargo image build`'s image.
         #[arg(long, value_name = "DIR", default_value = "target/images")]
         image: PathBuf,
     },
@@ -119,7 +119,7 @@ enum Command {
     /// Hub and agents are replaced by programs with every fault of e2e/planted/nodes in them, of which a variable
     /// chooses one at a time, in the program that has it; afterwards they are put back.
     Planted {
-        /// Which, by name; all of them by default.
+        /// Names of the rows; all of them by default.
         names: Vec<String>,
         /// Builds the programs with the faults, which takes minutes the first time, and shows none.
         #[arg(long, conflicts_with = "names")]
@@ -132,7 +132,7 @@ enum Command {
         /// Requests of a run, each from one client across and one inside.
         #[arg(long, default_value_t = churn::REQUESTS)]
         requests: u32,
-        /// How many times.
+        /// Number of runs.
         #[arg(long, default_value_t = 3)]
         runs: u8,
     },
@@ -144,7 +144,7 @@ enum Command {
         /// Requests after the withdrawal, of which none may fail.
         #[arg(long, default_value_t = lost::REQUESTS)]
         requests: u32,
-        /// How many times.
+        /// Number of runs.
         #[arg(long, default_value_t = 3)]
         runs: u8,
     },
@@ -161,7 +161,7 @@ enum Command {
         /// The earlier commit; its programs are built first, minutes the first time.
         #[arg(long, value_name = "COMMIT", default_value = FIRST)]
         from: String,
-        /// Which programs are replaced first.
+        /// Programs to replace first.
         #[arg(long, value_enum)]
         order: Order,
         #[command(flatten)]
@@ -169,7 +169,7 @@ enum Command {
     },
     /// Upgrades the charts from one of our images to another and rolls them back, while requests go on.
     Rollback {
-        /// Where `cargo image build` put the earlier image.
+        /// Directory of `cargo image build`'s earlier image.
         #[arg(long, value_name = "DIR")]
         before: PathBuf,
         #[command(flatten)]
@@ -193,7 +193,7 @@ enum Command {
         /// The page.
         #[arg(value_name = "FILE")]
         page: PathBuf,
-        /// Where `cargo image build` put the image.
+        /// Directory of `cargo image build`'s image.
         #[arg(long, value_name = "DIR", default_value = "target/images")]
         image: PathBuf,
     },
@@ -203,7 +203,7 @@ enum Command {
         /// Shows in README.md from now on what they printed.
         #[arg(long)]
         write: bool,
-        /// Where `cargo image build` put the image.
+        /// Directory of `cargo image build`'s image.
         #[arg(long, value_name = "DIR", default_value = "target/images")]
         image: PathBuf,
     },
@@ -212,13 +212,13 @@ enum Command {
         /// c1, c2 or c3.
         #[arg(value_parser = parse_cluster)]
         cluster: u8,
-        /// What kubectl is given.
+        /// Arguments of kubectl.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
     /// Runs a program in the namespaces of a node, such as c1n2, or of the control planes (`control`).
     Run {
-        /// Which.
+        /// The place.
         place: String,
         /// The program and its arguments.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]

@@ -9,22 +9,22 @@ use std::{
 
 use anyhow::{Context, bail};
 
-/// Where the hierarchies are.
+/// Root of the hierarchies.
 const ROOT: &str = "/sys/fs/cgroup";
 /// The hierarchies that containerd and the kubelet write to.
 const HIERARCHIES: [&str; 9] = [
     "blkio", "cpu", "cpuacct", "cpuset", "devices", "freezer", "memory", "pids", "systemd",
 ];
-/// Where there is one of the second version beside them, runc makes its groups there too.
+/// If there is one of the second version beside them, runc makes its groups there too.
 const BESIDE: &str = "unified";
 /// A group without a set of its own takes no process.
 const INHERITED: [&str; 2] = ["cpuset.cpus", "cpuset.mems"];
 /// A group whose processes were killed is empty a moment later.
 const EMPTY_WAIT: Duration = Duration::from_secs(10);
-/// How often that is tried.
+/// Interval of trying that.
 const EMPTY_POLL: Duration = Duration::from_millis(50);
 
-/// Whether this machine has the hierarchies that are used here; else one line.
+/// Checks that this machine has the hierarchies that are used here; else one line.
 pub(super) fn check() -> Result<(), String> {
     let missing: Vec<&str> = HIERARCHIES
         .into_iter()

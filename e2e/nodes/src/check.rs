@@ -13,11 +13,11 @@ use super::{
     running::Running,
 };
 
-/// What is looked at.
+/// The tested objects.
 const WEB: &str = include_str!("../web.yaml");
-/// Where it is.
+/// Their namespace.
 const NAMESPACE: &str = "nodes-check";
-/// How often a Service is asked, so that both of its pods answer: it chooses by chance.
+/// Number of requests to a Service, so that both of its pods answer: it chooses by chance.
 const QUESTIONS: usize = 16;
 
 /// A cluster that is looked at.
@@ -183,7 +183,7 @@ impl Checked<'_> {
         Ok(())
     }
 
-    /// Whether the client reaches pods of another cluster by their addresses; how many it reached.
+    /// Checks that the client reaches pods of another cluster by their addresses; how many it reached.
     fn reaches(&self, other: &Checked<'_>) -> anyhow::Result<usize> {
         let pod = other.web_pods()?.remove(0);
         let said = other.kubectl(&["get", "pod", &pod, "--output", "jsonpath={.status.podIPs[*].ip}"])?;

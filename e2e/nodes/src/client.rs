@@ -7,14 +7,15 @@ use anyhow::{Context, ensure};
 
 use super::control::ControlPlane;
 
-/// How often an address is asked, so that all who may answer do: of six pods one is missed in a case of a million.
+/// Number of requests to an address, so that every possible pod answers: of six pods one is missed in a case of a
+/// million.
 const QUESTIONS: usize = 80;
-/// What stands where a question was not answered.
+/// Stands for a request without an answer.
 const NOBODY: &str = "no answer";
 /// Seconds after which a question has no answer.
 const ANSWER_WAIT: u8 = 2;
 
-/// How a question travels.
+/// Transport of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Protocol {
     Tcp,
@@ -62,7 +63,7 @@ pub(super) struct Asking<'a> {
 }
 
 impl Asking<'_> {
-    /// What kubectl prints, asked in the namespace.
+    /// Output of kubectl in the namespace.
     pub(super) fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let all = ["--namespace", self.namespace];
         self.plane.kubectl(&[&all, arguments].concat())
@@ -107,12 +108,12 @@ impl Asking<'_> {
         client.with_context(|| format!("no client runs on {node}"))
     }
 
-    /// What a script prints in a pod.
+    /// Output of a script in a pod.
     pub(super) fn in_pod(&self, pod: &Pod, script: &str) -> anyhow::Result<String> {
         self.kubectl(&["exec", &pod.name, "--", "sh", "-c", script])
     }
 
-    /// Who answers at an address, asked many times; a question without an answer is among them.
+    /// Answers at an address after many requests, missing ones included.
     pub(super) fn answers(
         &self,
         client: &Pod,

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::address::{ClusterAddresses, NodeAddresses};
 
-/// Where a node's containerd answers, in the node's own mounts.
+/// Socket of a node's containerd, in the node's own mounts.
 pub(super) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
 /// The image of the container that holds a pod's namespaces.
 pub(super) const PAUSE_IMAGE: &str = "tributary.local/pause:1";
@@ -20,7 +20,7 @@ const PODS_MAX: u32 = 100;
 /// Bytes of a packet between pods.
 const MTU: u32 = 1500;
 
-/// How kube-proxy makes Services.
+/// Mode of kube-proxy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize, serde::Deserialize)]
 pub enum Proxy {
     /// With nftables.

@@ -29,11 +29,11 @@ use cluster::{
 
 /// The folder of the suite in a checkout.
 const SUITE: &str = "conformance";
-/// What the suite's pods ask of an image is in Debian's tools, which every node has: a shell, socat, nc and nslookup.
+/// Image for the suite's pods: Debian's tools, which every node has: a shell, socat, nc and nslookup.
 const STAND_IN: &str = TOOLS_IMAGE;
-/// How long all of it may take; three minutes are usual.
+/// Time for all of it; three minutes are usual.
 const SUITE_WAIT: &str = "45m";
-/// What the suite writes into its report about who was tested.
+/// The suite's report fields about the tested product.
 const ABOUT: [&str; 3] = [
     "-organization=Tributary",
     "-project=Tributary",

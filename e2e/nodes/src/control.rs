@@ -20,13 +20,13 @@ use cluster::real::{
     users::{self, ADMINISTRATORS},
 };
 
-/// Where etcd answers, inside the namespaces.
+/// Address of etcd, inside the namespaces.
 const ETCD: &str = "http://127.0.0.1:2379";
-/// Where it would speak with others of its kind.
+/// Address of etcd for peers.
 const ETCD_PEER: &str = "http://127.0.0.1:2380";
 /// A component that is not ready after this long never will be.
 const READY_WAIT: Duration = Duration::from_secs(120);
-/// How often that is asked: nothing tells from outside.
+/// Interval of asking: nothing tells from outside.
 const READY_POLL: Duration = Duration::from_millis(200);
 /// The user that people act as.
 const ADMINISTRATOR: &str = "administrator";
@@ -50,15 +50,15 @@ pub(super) struct ControlPlane<'a> {
     pub(super) addresses: ClusterAddresses,
     /// The names of its nodes.
     pub(super) nodes: Vec<String>,
-    /// Where its files are.
+    /// Directory of its files.
     pub(super) directory: PathBuf,
-    /// Where all control planes run.
+    /// Namespace of all control planes.
     pub(super) namespace: &'a Namespace,
     pub(super) programs: &'a Programs,
 }
 
 impl ControlPlane<'_> {
-    /// Who may do everything, for programs and for people.
+    /// Kubeconfig of the administrator, for programs and for people.
     pub(super) fn kubeconfig(&self) -> PathBuf {
         kubeconfig_in(&self.directory)
     }
@@ -190,7 +190,7 @@ impl ControlPlane<'_> {
         Ok(())
     }
 
-    /// What kubectl prints for these arguments.
+    /// Output of kubectl for these arguments.
     pub(super) fn kubectl(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut kubectl = self.namespace.command(self.programs.kubectl());
         kubectl
@@ -217,7 +217,7 @@ impl ControlPlane<'_> {
     }
 }
 
-/// Where a cluster's administrator is noted.
+/// Path of a cluster's administrator kubeconfig.
 pub(super) fn kubeconfig_in(directory: &Path) -> PathBuf {
     users::kubeconfig_path(directory, ADMINISTRATOR)
 }

@@ -27,15 +27,15 @@ use cluster::{
     real::{build, module::Module},
 };
 
-/// What the demo runs on: enough for one cluster to reach another.
+/// Layout of the demo: enough for one cluster to reach another.
 const LAYOUT: Layout = Layout {
     clusters: 2,
     families: Families::Dual,
     proxy: Proxy::Nftables,
 };
-/// Where the image is built for it.
+/// Directory of its image.
 const IMAGE: &str = "target/images";
-/// What the client in a pod does.
+/// Script of the client in a pod.
 const CLIENT: &str = "while true; do said=$(nc -w 2 echo.traffic.svc.clusterset.local 80 </dev/null); \
                       echo \"$(date +%T)  ${said:-no answer}\"; sleep 1; done";
 
@@ -144,7 +144,7 @@ impl Demo {
     }
 }
 
-/// What a person may try.
+/// Suggestions for a person.
 const HINTS: [&str; 4] = [
     "cargo nodes kubectl c1 --namespace traffic scale deployment/echo --replicas=0",
     "cargo nodes kubectl c1 --namespace traffic delete serviceexport echo",

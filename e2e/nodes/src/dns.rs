@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use super::client::{Asking, Pod};
 
-/// What a name server said: how it went, and the records, each as its type and data.
+/// A name server's answer: its code, and the records, each as its type and data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Said {
     pub(super) status: String,
@@ -15,7 +15,7 @@ pub(super) struct Said {
 }
 
 impl Said {
-    /// That there is no such name.
+    /// The answer that there is no such name.
     pub(super) fn no_such_name() -> Self {
         Self {
             status: "NXDOMAIN".into(),

@@ -7,12 +7,12 @@ use std::{collections::BTreeSet, fmt};
 use anyhow::{bail, ensure};
 use regex::Regex;
 
-/// How a listing begins and ends.
+/// Fence of a listing.
 const FENCE: &str = "```";
 /// The member that the guide takes as an example.
 const MEMBER: &str = "east";
 
-/// Where the lines of a listing are typed.
+/// The place to type the lines of a listing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     /// On the reader's machine, once.
@@ -25,7 +25,7 @@ pub(super) enum Place {
     HubCluster,
     /// With that of each member.
     EachMember,
-    /// Where there is a registry.
+    /// A place with a registry.
     Registry,
 }
 
@@ -45,7 +45,7 @@ const LISTINGS: [(&str, &str, Place); 12] = [
     ("Afterwards", "Then the hub knows", Place::Once),
     ("Afterwards", "CoreDNS", Place::EachMember),
 ];
-/// What may be done in the place of something else, and is not.
+/// Alternatives that are not played.
 const OTHERWISE: [&str; 2] = ["On OpenShift", "With kubectl"];
 
 /// A listing of the guide.
@@ -106,7 +106,7 @@ fn place(heading: &str, sentence: &str) -> anyhow::Result<Place> {
     Ok(*place)
 }
 
-/// What stands in the place of a reader's own words.
+/// Replacements for a reader's own words.
 #[derive(Debug)]
 pub(super) struct Words {
     pub(super) registry: String,
@@ -142,7 +142,7 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// What comes before the first listing.
+    /// The part before the first listing.
     pub(super) fn new(title: &str) -> Self {
         Self {
             text: format!("{title}\n"),
@@ -164,7 +164,7 @@ impl Page {
         self.text.push_str(&format!("\n{sentence}\n"));
     }
 
-    /// Whether this line was typed there already, as in a cluster that has hub and agent.
+    /// Returns true if this line was typed there already, as in a cluster that has hub and agent.
     pub(super) fn repeats(&mut self, cluster: &str, line: &str) -> bool {
         !self.done.insert((cluster.to_owned(), line.to_owned()))
     }

@@ -44,11 +44,11 @@ const NEEDED: [Needed; 7] = [
         package: "debootstrap",
     },
 ];
-/// Where Debian's package of the CNI plugins puts them.
+/// Directory of Debian's package of the CNI plugins.
 const PLUGINS: &str = "/usr/lib/cni/ptp";
 /// That package.
 const PLUGINS_PACKAGE: &str = "containernetworking-plugins";
-/// Where programs of administrators are, which not everybody's path names.
+/// Directories of administrators' programs, which not everybody's path has.
 pub(super) const PATH: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Refuses a machine on which nodes cannot run, and says how to mend it.

@@ -21,11 +21,11 @@ use cluster::{charts, real::command::printed};
 
 /// The registry that images are said to come from; every node has them already.
 pub(super) const REGISTRY: &str = "tributary.local";
-/// What the charts call the image.
+/// The image's name in the charts.
 pub(super) const REPOSITORY: &str = "tributary";
-/// How long Helm waits for pods.
+/// Helm's wait for pods.
 const HELM_WAIT: &str = "--timeout=3m";
-/// Where the hub keeps its log, for nobody here makes volumes.
+/// The hub's volume, because nothing here provisions volumes.
 const VOLUME: &str = include_str!("../volume.yaml");
 
 /// Installs the hub in the first cluster and an agent in every one.
@@ -102,7 +102,7 @@ fn only(directory: &Path, ending: &str) -> anyhow::Result<PathBuf> {
 /// Whoever installs.
 pub(super) struct Installer<'a> {
     pub(super) installed: &'a Installed<'a>,
-    /// What the image is called in its registry.
+    /// The image's name in its registry.
     pub(super) repository: &'a str,
 }
 
@@ -193,7 +193,7 @@ impl Installer<'_> {
         self.secret(plane, "tributary-hub-tls", "hub")
     }
 
-    /// What a user would set of the hub's chart here.
+    /// A user's values of the hub's chart here.
     pub(super) fn hub_values(&self) -> [String; 5] {
         [
             "service.type=NodePort".to_owned(),
@@ -210,7 +210,7 @@ impl Installer<'_> {
         self.helm(plane, "agent", &values.each_ref().map(String::as_str))
     }
 
-    /// What a user would set of the agent's chart here.
+    /// A user's values of the agent's chart here.
     pub(super) fn agent_values(&self) -> [String; 4] {
         [
             format!("hubs={{{}}}", self.installed.hub_url()),

@@ -11,7 +11,7 @@ use super::{
 };
 use cluster::real::{command::printed, helm::Helm};
 
-/// Where charts put everything.
+/// Namespace of the charts.
 pub(super) const NAMESPACE: &str = "tributary-system";
 /// The hub's program, and what its objects are called.
 pub(super) const HUB: &str = "tributary-hub";
@@ -24,7 +24,7 @@ pub(super) const HUB_PORT: u16 = 30843;
 /// The node with the hub's volume.
 pub(super) const HUB_NODE: Place = Place { cluster: 1, node: 1 };
 
-/// How Helm's release of a chart is called.
+/// Name of a chart's Helm release.
 pub(super) fn release(chart: &str) -> String {
     format!("tributary-{chart}")
 }
@@ -42,7 +42,7 @@ impl<'a> Installed<'a> {
         Ok(Self { running, helm })
     }
 
-    /// Where members and people reach the hub.
+    /// Address of the hub for members and people.
     pub(super) fn hub_host(&self) -> String {
         let addresses = self.running.layout.addresses(HUB_NODE.cluster);
         addresses.node(HUB_NODE.node).v4().to_string()
@@ -53,17 +53,17 @@ impl<'a> Installed<'a> {
         format!("https://{}:{HUB_PORT}", self.hub_host())
     }
 
-    /// Where certificates and keys are.
+    /// Directory of certificates and keys.
     pub(super) fn keys(&self) -> PathBuf {
         self.running.directory.path().join("certificates")
     }
 
-    /// Where the hub's volume is, on its node.
+    /// Path of the hub's volume, on its node.
     pub(super) fn volume(&self) -> PathBuf {
         self.running.directory.node(HUB_NODE).join("volume")
     }
 
-    /// Where the programs are that people run.
+    /// Directory of the programs that people run.
     pub(super) fn programs(&self) -> PathBuf {
         self.running.directory.path().join("programs")
     }
@@ -137,7 +137,7 @@ impl<'a> Installed<'a> {
     }
 }
 
-/// How many members are live and connected in what `member list` says for programs.
+/// Number of live and connected members in the JSON of `member list`.
 fn connected(said: &str) -> usize {
     let Ok(said) = serde_json::from_str::<serde_json::Value>(said) else {
         return 0;

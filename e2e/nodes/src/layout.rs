@@ -38,10 +38,10 @@ pub(super) const MOUNTED: [(&str, &str); 4] = [
     ("cni-state", "/var/lib/cni"),
 ];
 
-/// What was asked for.
+/// The requested layout.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Layout {
-    /// How many clusters; the first one has two nodes, in two zones, the others one.
+    /// Number of clusters; the first one has two nodes, in two zones, the others one.
     pub(super) clusters: u8,
     pub(super) families: Families,
     pub(super) proxy: Proxy,
@@ -86,7 +86,7 @@ pub(super) fn cluster_name(number: u8) -> String {
     format!("c{number}")
 }
 
-/// Where everything is.
+/// The root directory.
 #[derive(Debug, Clone)]
 pub(super) struct Directory(PathBuf);
 
@@ -129,7 +129,7 @@ impl Directory {
             .with_context(|| format!("cannot write to {}", self.0.display()))
     }
 
-    /// What was asked for, if there is something.
+    /// The requested layout, if there is one.
     pub(super) fn layout(&self) -> anyhow::Result<Layout> {
         let path = self.0.join(FILE);
         let text = fs::read_to_string(&path)
@@ -161,7 +161,7 @@ impl Directory {
         Ok(())
     }
 
-    /// Where it is.
+    /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.0
     }

@@ -13,15 +13,15 @@ use super::{
 };
 use cluster::charts;
 
-/// What the agent writes carries this, in every cluster.
+/// Label of everything that the agent writes, in every cluster.
 const OURS: &str = "app.kubernetes.io/managed-by=tributary-agent";
-/// What everything else of ours has in its name.
+/// Part of the name of everything else of ours.
 const NAME: &str = "tributary";
 /// The zone that CoreDNS answers for until then.
 const ZONE: &str = "clusterset.local";
 /// Kinds that say what happened, or nothing.
 const UNASKED: [&str; 3] = ["events", "events.events.k8s.io", "componentstatuses"];
-/// How long Helm and kubectl wait for what ends.
+/// Helm's and kubectl's wait for deletions.
 const END_WAIT: &str = "--timeout=2m";
 
 /// Takes every cluster out of the clusterset, the hub's last, then the hub; or the hub first, as if it were lost. How
@@ -130,7 +130,7 @@ fn slices_of(plane: &ControlPlane<'_>, member: &str) -> anyhow::Result<Vec<Strin
     Ok(plane.kubectl(&slices)?.lines().map(str::to_owned).collect())
 }
 
-/// What is left in a cluster without its agent.
+/// Removes the rest of a cluster without its agent.
 fn ends_in(installed: &Installed<'_>, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
     // An API server forgets an admission policy some time after it is deleted.
     let what = format!("{} lets go of what the agent wrote", plane.name);
@@ -195,7 +195,7 @@ fn hub_ends(installed: &Installed<'_>, plane: &ControlPlane<'_>) -> anyhow::Resu
     )
 }
 
-/// What people made for us: the namespace with its Secrets and the hub's claim, and the volume behind that.
+/// Removes what people made for us: the namespace with its Secrets and the hub's claim, and the volume behind that.
 fn namespace_ends(plane: &ControlPlane<'_>) -> anyhow::Result<()> {
     plane.kubectl(&["delete", "namespace", NAMESPACE, "--ignore-not-found", END_WAIT])?;
     volume_ends(plane)
@@ -216,7 +216,7 @@ fn forgotten(directory: &Path) -> anyhow::Result<()> {
     }
 }
 
-/// What is left of ours in a cluster, whatever its kind; the definitions stay, as the chart says.
+/// Our remaining objects in a cluster, of any kind; the definitions stay, as the chart says.
 pub(super) fn left(plane: &ControlPlane<'_>) -> anyhow::Result<Vec<String>> {
     let kinds = plane.kubectl(&["api-resources", "--verbs=list", "--output=name"])?;
     let kinds = kinds.lines().filter(|kind| !UNASKED.contains(kind));

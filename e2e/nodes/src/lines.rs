@@ -72,7 +72,7 @@ impl Telling {
         self.lines.recv_timeout(within).ok()
     }
 
-    /// Whether it still runs.
+    /// Returns true if it still runs.
     pub(super) fn runs(&mut self) -> anyhow::Result<bool> {
         Ok(self.child.try_wait()?.is_none())
     }

@@ -26,7 +26,7 @@ use super::{
 
 /// The pods and the Service, in another namespace.
 const OBJECTS: &str = include_str!("../churn.yaml");
-/// Where they are.
+/// Their namespace.
 const NAMESPACE: &str = "lost";
 /// The Service that both clusters have and export.
 const SERVICE: &str = "web";
@@ -40,7 +40,7 @@ const REQUESTS_MAX: u32 = 1_000_000;
 const NODE: Place = Place { cluster: 2, node: 1 };
 /// An answer of one of both clusters, as a shell knows it.
 const ANYBODY: &str = "c[12]";
-/// How long after its last sign of life a member is withdrawn, by the policy that is applied.
+/// Time from a member's last sign of life until its withdrawal, by the applied policy.
 const WITHDRAWN_AFTER: Duration = Duration::from_secs(15);
 /// A request that begins so much later reaches nobody who is lost.
 const LATER: Duration = Duration::from_secs(1);
@@ -133,14 +133,14 @@ struct Loss<'a> {
     address: String,
 }
 
-/// What was seen of a loss.
+/// Observations of a loss.
 #[derive(Debug)]
 struct Run {
     asked: Asked,
     cut: Moment,
     /// The importing cluster held nothing of it any more.
     gone: Moment,
-    /// What was asked from then on.
+    /// Requests from then on.
     afterwards: Asked,
     given: Moment,
     /// Both answered again.
@@ -219,7 +219,7 @@ impl Loss<'_> {
 }
 
 impl Run {
-    /// When the last request began that failed, since the power was cut.
+    /// Start of the last failed request, since the power was cut.
     fn last_failure(&self) -> Option<Duration> {
         let last = self.asked.failures.last()?;
         let began = last

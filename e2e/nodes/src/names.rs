@@ -18,13 +18,13 @@ use super::{
 
 /// Pods and Services.
 const OBJECTS: &str = include_str!("../names.yaml");
-/// Where they are.
+/// Their namespace.
 pub(super) const NAMESPACE: &str = "names";
 /// The Services that every cluster exports.
 const EXPORTED: [&str; 4] = ["web", "set", "plain", "never"];
 /// The zone of the clusterset, below it the namespace.
 const ZONE: &str = "names.svc.clusterset.local";
-/// What CoreDNS says of its schema: of cluster DNS, where the specification of multicluster DNS says 1.0.0.
+/// CoreDNS's schema version: of cluster DNS, where the specification of multicluster DNS says 1.0.0.
 const SCHEMA: &str = "TXT \"1.1.0\"";
 
 /// Puts Services into every cluster, exports them, and asks for every name.
@@ -195,7 +195,7 @@ impl Names<'_> {
         Ok(rows)
     }
 
-    /// What the cluster's own zone says stays as it was.
+    /// Checks that the cluster's own zone answers as before.
     fn of_the_cluster(&self) -> anyhow::Result<usize> {
         let own = addresses(self.cluster, "service/web", ".spec.clusterIPs[*]")?;
         let name = "web.names.svc.cluster.local";

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, kill_process};
 const KEEPER: &str = "keeper";
 /// A keeper that is not there after this long never will be.
 const KEEPER_WAIT: Duration = Duration::from_secs(10);
-/// How often that is looked at: no event tells from outside.
+/// Interval of looking at that: no event tells from outside.
 const KEEPER_POLL: Duration = Duration::from_millis(10);
 
 /// A process by its number and when it began, for numbers are used again.
@@ -49,7 +49,7 @@ impl Keeper {
     }
 }
 
-/// When a process began, in ticks since the machine did: the 22nd field, behind a name that may hold anything.
+/// Start of a process, in ticks since the machine's start: the 22nd field, behind a name that may hold anything.
 fn began(stat: &str) -> Option<u64> {
     let (_, behind) = stat.rsplit_once(')')?;
     behind.split_whitespace().nth(19)?.parse().ok()

@@ -22,7 +22,7 @@ use super::{
 };
 use cluster::real::command::printed;
 
-/// What the kubelet sets and a namespace cannot: files of this content stand there instead.
+/// Settings that the kubelet writes and a namespace cannot: files of this content are there instead.
 const SYSCTLS: [(&str, &str); 3] = [
     ("vm/overcommit_memory", "1"),
     ("kernel/panic", "10"),
@@ -32,7 +32,7 @@ const SYSCTLS: [(&str, &str); 3] = [
 pub(super) const BRIDGE: &str = "nodes";
 /// The label by which Kubernetes knows a node's zone.
 const ZONE: &str = "topology.kubernetes.io/zone";
-/// What kube-proxy says when all that wants to know about its node is registered.
+/// kube-proxy's line when all parts interested in its node are registered.
 const PROXY_LISTENS: &str = "Starting node config controller";
 
 /// A node.
@@ -155,7 +155,7 @@ impl<'a> Node<'a> {
         self.ctr(&arguments).map(drop)
     }
 
-    /// What containerd's own client prints for these arguments.
+    /// Output of containerd's own client for these arguments.
     pub(super) fn ctr(&self, arguments: &[&str]) -> anyhow::Result<String> {
         let mut ctr = self.namespace.command(self.programs.path("ctr"));
         ctr.args(["--address", CONTAINERD_SOCKET])

@@ -13,9 +13,9 @@ use super::{
 };
 use advice::{NODES_DOWN, NODES_UP};
 
-/// Who asks.
+/// The asking pod.
 const CLIENT: &str = include_str!("../client.yaml");
-/// Where who asks runs in the first cluster: on a node that is never disturbed.
+/// Place of the asking pod in the first cluster: on a node that is never disturbed.
 const HERE: Place = Place { cluster: 1, node: 1 };
 /// And in the second one.
 const THERE: Place = Place { cluster: 2, node: 1 };
@@ -26,13 +26,13 @@ pub(super) struct Pair<'a> {
     pub(super) importer: Asking<'a>,
 }
 
-/// Who asks, and where.
+/// The asking pod and its place.
 pub(super) struct Asker<'a> {
     pub(super) cluster: &'a Asking<'a>,
     pub(super) client: Pod,
 }
 
-/// Where a service of the exporter answers.
+/// Addresses of the exporter's service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Addresses {
     /// Its clusterset IP in the importing cluster.
@@ -68,12 +68,12 @@ impl<'a> Pair<'a> {
         Ok(())
     }
 
-    /// Who asks in the cluster that exports.
+    /// The asking pod in the exporting cluster.
     pub(super) fn here(&self) -> anyhow::Result<Asker<'_>> {
         asker(&self.exporter, HERE)
     }
 
-    /// Who asks in the cluster that imports.
+    /// The asking pod in the importing cluster.
     pub(super) fn there(&self) -> anyhow::Result<Asker<'_>> {
         asker(&self.importer, THERE)
     }

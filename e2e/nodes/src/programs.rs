@@ -59,7 +59,7 @@ const GO_PROGRAMS: [GoProgram; 5] = [
 const DEBIAN: &str = "bookworm";
 /// Those tools, by package.
 const TOOLS: &str = "socat,netcat-openbsd,bind9-dnsutils,curl,iproute2,ca-certificates";
-/// What of Debian nobody in a pod needs.
+/// Parts of Debian that nobody in a pod needs.
 const UNNEEDED: [&str; 6] = [
     "var/cache/apt",
     "var/lib/apt/lists",
@@ -69,7 +69,7 @@ const UNNEEDED: [&str; 6] = [
     "usr/lib/x86_64-linux-gnu/gconv",
 ];
 
-/// Where everything is that nodes are started from.
+/// Everything that nodes are started from.
 #[derive(Debug, Clone)]
 pub(super) struct Programs {
     module: Module,
@@ -114,7 +114,7 @@ impl Programs {
         self.directory.join(format!("{}.oci.tar", name.replace(':', "-")))
     }
 
-    /// What is not built yet, if anything is.
+    /// Reports the programs that are not built yet, if there are any.
     pub(super) fn check(&self) -> anyhow::Result<()> {
         self.module.built()?;
         let go = GO_PROGRAMS.iter().map(|program| self.path(program.name));

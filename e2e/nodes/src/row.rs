@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use super::control::wait_at_most;
 
-/// What is asked; each alone if one is named.
+/// A row of questions; each alone if one is named.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Row {
@@ -53,13 +53,13 @@ impl fmt::Display for Row {
 /// A right answer that took longer is told, with the last one that was not.
 const LATE: Duration = Duration::from_secs(10);
 
-/// How rows are asked.
+/// The way in which rows are asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     /// Only this one.
     pub(super) only: Option<Row>,
-    /// How long the right answer may take: what was written a moment ago must reach kube-proxy and CoreDNS, which
-    /// keeps for half a minute that there is no such name.
+    /// Time for the right answer: a recent write must reach kube-proxy and CoreDNS, which caches for half a minute that
+    /// there is no such name.
     pub(super) patience: Duration,
 }
 
@@ -72,7 +72,7 @@ impl Asked {
         }
     }
 
-    /// Whether this row is asked.
+    /// Returns true if this row is asked.
     pub(super) fn wants(self, row: Row) -> bool {
         self.only.is_none_or(|only| only == row)
     }
@@ -104,7 +104,7 @@ impl Asked {
     }
 }
 
-/// Whether an answer was right, and what is wrong with it.
+/// The verdict on an answer, with the fault.
 pub(super) type Verdict = Result<(), String>;
 
 /// A wrong answer, which is another thing than clusters that cannot be asked.

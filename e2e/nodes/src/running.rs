@@ -12,12 +12,12 @@ use super::{
 };
 use advice::{NODES_DOWN, NODES_UP};
 
-/// What runs.
+/// The running parts.
 pub(super) struct Running {
     pub(super) directory: Directory,
     pub(super) layout: Layout,
     pub(super) programs: Programs,
-    /// Where all control planes run.
+    /// Namespace of all control planes.
     pub(super) control: Namespace,
 }
 

@@ -12,12 +12,12 @@ use serde::Deserialize;
 const REGISTRY: &str = "docker.io";
 /// The folder, in that registry, of a name that has none.
 const LIBRARY: &str = "library";
-/// How the suite's framework calls what holds assertions, as opposed to what goes before and after.
+/// The suite framework's name for a part with assertions, as opposed to what goes before and after.
 const SPEC: &str = "It";
 /// The labels by which the suite says whether the specification demands a thing.
 const REQUIRED: &str = "Required";
 
-/// How a spec ended.
+/// The outcome of a spec.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Outcome {
     Passed,
@@ -116,7 +116,7 @@ pub(super) fn read(report: &str) -> anyhow::Result<Vec<Spec>> {
     Ok(specs)
 }
 
-/// How many ended how.
+/// Numbers of specs by outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     pub(super) passed: usize,
@@ -174,7 +174,7 @@ fn full_name(name: &str) -> String {
     }
 }
 
-/// What a page or a terminal has of them: a line each, then the counts.
+/// The lines of a page or a terminal: one for each spec, then the counts.
 pub(super) fn lines(specs: &[Spec]) -> Vec<String> {
     let line = |spec: &Spec| {
         let demanded = if spec.required { "required" } else { "optional" };

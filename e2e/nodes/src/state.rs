@@ -12,7 +12,7 @@ use super::{
 /// The last lines of each pod of ours; enough for a page.
 const LOG_LINES: &str = "--tail=25";
 
-/// What is asked of every cluster.
+/// Questions to every cluster.
 const QUESTIONS: [&[&str]; 5] = [
     &["get", "nodes", "--output=wide"],
     &["get", "pods", "--all-namespaces", "--output=wide"],

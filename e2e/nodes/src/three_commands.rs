@@ -24,7 +24,7 @@ use super::{
 };
 use cluster::real::helm::Helm;
 
-/// Where the hub keeps its log, for nobody here makes volumes.
+/// The hub's volume, because nothing here provisions volumes.
 const VOLUME: &str = include_str!("../volume.yaml");
 /// A Service to export, and its namespace, which every cluster has.
 const SHOP: &str = "{apiVersion: v1, kind: Namespace, metadata: {name: shop}}";

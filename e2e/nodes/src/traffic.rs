@@ -14,7 +14,7 @@ use super::{
 
 /// Pods and Services.
 const OBJECTS: &str = include_str!("../traffic.yaml");
-/// Where they are.
+/// Their namespace.
 pub(super) const NAMESPACE: &str = "traffic";
 /// The Services that every cluster exports.
 const EVERYWHERE: [&str; 5] = ["echo", "conflict", "sticky", "on-node", "in-zone"];
@@ -97,7 +97,7 @@ fn zone(node: &str) -> anyhow::Result<&'static str> {
         .with_context(|| format!("{node} is no node of ours"))
 }
 
-/// What is asked here, in this order.
+/// The rows, in this order.
 const ROWS: [Row; 6] = [
     Row::Echo,
     Row::Partial,

@@ -26,7 +26,7 @@ use cluster::{charts, real::helm::Helm};
 
 /// The guide.
 const GUIDE: &str = "deploy/README.md";
-/// Where the hub keeps its log, for nobody here makes volumes.
+/// The hub's volume, because nothing here provisions volumes.
 const VOLUME: &str = include_str!("../volume.yaml");
 /// Longest time for a line, in seconds; the slowest waits for pods.
 const LINE_WAIT: &str = "300";
@@ -74,7 +74,7 @@ struct Newcomer<'a> {
     installed: &'a Installed<'a>,
     planes: Vec<ControlPlane<'a>>,
     words: Words,
-    /// Where it is typed: what the lines write lies here, what they read is the checkout's.
+    /// Working directory of the lines: their output is here, their input is the checkout's.
     place: PathBuf,
     path: String,
 }
@@ -237,7 +237,7 @@ impl<'a> Newcomer<'a> {
         }
     }
 
-    /// What a shell prints for a line, and whether it ended well.
+    /// A shell's output for a line, and whether it ended well.
     fn line(&self, line: &str, plane: Option<&ControlPlane<'_>>) -> anyhow::Result<(String, bool)> {
         let script = format!("cd '{}' && exec 2>&1 && {line}", self.place.display());
         let mut shell = self.installed.running.control.command("/usr/bin/timeout");

@@ -16,7 +16,7 @@ use super::{
 };
 use advice::NODES_DOWN;
 
-/// What installs CoreDNS.
+/// The manifests of CoreDNS.
 const COREDNS: &str = include_str!("../coredns.yaml");
 
 /// Starts what was asked for, and waits until every node is ready and every CoreDNS answers.

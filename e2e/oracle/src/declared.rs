@@ -70,8 +70,7 @@ pub(super) fn exporters<'a>(
     exporters
 }
 
-/// What users declared of a service in all clusters, as text: while it stays the same, what has come right must
-/// stay right.
+/// Users' declarations of a service in all clusters, as text: while it stays the same, a right state must stay right.
 pub fn declared(pictures: &[Picture], service: &ServiceKey) -> String {
     let mut declared = String::new();
     for picture in pictures {

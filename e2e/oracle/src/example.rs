@@ -25,7 +25,7 @@ impl Example {
         }
     }
 
-    /// What their API servers would show.
+    /// The state of their API servers.
     pub fn pictures(&self) -> Vec<Picture> {
         let picture = |(name, objects): &(String, Vec<Value>)| {
             Picture::of(name, |kind| {
@@ -100,7 +100,7 @@ impl Example {
         json!({"labels": labels, "managedFields": [{"manager": "tributary-agent"}]})
     }
 
-    /// What Tributary makes of plain exports of this name, in every cluster.
+    /// The objects that Tributary makes of plain exports of this name, in every cluster.
     pub fn import_everywhere(&mut self, name: &str) {
         let exporting = |(_, objects): &&(String, Vec<Value>)| {
             let mut objects = objects.iter();

@@ -14,9 +14,9 @@ use super::{
     pieces,
 };
 
-/// What the members' exports of one service come to.
+/// The expected result of the members' exports of one service.
 pub struct Expected {
-    /// What every cluster must hold that has the namespace; empty if nobody exports it.
+    /// Parts that every cluster with the namespace must hold; empty if nobody exports it.
     everywhere: Parts,
     conflicts: Vec<&'static str>,
 }
@@ -31,13 +31,13 @@ impl Expected {
         }
     }
 
-    /// Whether the exports disagree.
+    /// Returns true if the exports disagree.
     pub fn is_conflict(&self) -> bool {
         !self.conflicts.is_empty()
     }
 
-    /// What this cluster must hold of the service. A stranger's object in the place of ours keeps it, and what it may not
-    /// take is nowhere in it, whoever exports it.
+    /// Parts that this cluster must hold of the service. An unmanaged object in the place of ours keeps it, and a
+    /// service that it may not import is nowhere in it, whoever exports it.
     pub fn import_in(&self, picture: &Picture, service: &ServiceKey) -> Parts {
         match picture.namespace(service) {
             None => Parts::new(),
@@ -46,7 +46,7 @@ impl Expected {
         }
     }
 
-    /// What the conditions of this cluster's export must say, if it has one.
+    /// Conditions that this cluster's export must have, if it has one.
     pub fn export_in(&self, picture: &Picture, service: &ServiceKey) -> Option<Parts> {
         let export = exporter(picture, service)?;
         let conflicts = match self.conflicts.as_slice() {
@@ -67,8 +67,8 @@ impl Expected {
     }
 }
 
-/// What of these pieces can be judged: a stranger's import keeps everything of ours from being brought up to date,
-/// a stranger's Service all that needs the derived one.
+/// The parts that can be judged: an unmanaged import keeps all our objects from being updated, an unmanaged Service all
+/// that need the derived one.
 pub(super) fn judged(picture: &Picture, service: &ServiceKey, mut parts: Parts) -> Parts {
     let strange = |object: Option<&Value>| object.is_some_and(|object| !is_ours(object));
     if strange(picture.import(service)) {
@@ -80,7 +80,7 @@ pub(super) fn judged(picture: &Picture, service: &ServiceKey, mut parts: Parts) 
     parts
 }
 
-/// What is known of an import before anything stands beside it.
+/// The known content of an import, without anything beside it.
 struct Front<'a> {
     headless: bool,
     ports: Vec<Port>,
@@ -130,7 +130,7 @@ fn everywhere(exporters: &[Exporter<'_>], service: &ServiceKey) -> Parts {
     parts
 }
 
-/// What must stand beside the import that a cluster has, whatever it was made from: all that it promises, and its
+/// Parts that must exist beside the import of a cluster, whatever it was made from: all that it promises, and its
 /// slices behind the right Service.
 pub(super) fn promised(picture: &Picture, service: &ServiceKey) -> Parts {
     let Some(import) = picture.import(service).filter(|import| is_ours(import)) else {
@@ -152,7 +152,7 @@ pub(super) fn promised(picture: &Picture, service: &ServiceKey) -> Parts {
     parts
 }
 
-/// What a derived Service calls a port.
+/// The name of a port in a derived Service.
 fn named_port(port: &Port) -> Port {
     let mut port = port.clone();
     if port.name.is_empty() {

@@ -40,7 +40,7 @@ pub use self::{
 };
 use self::{part::compare, pieces::export_shown};
 
-/// What is judged apart.
+/// An object that is judged apart.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Object {
     /// An import with everything that belongs to it.
@@ -58,7 +58,7 @@ impl Object {
     }
 }
 
-/// What is right and what is wrong, by cluster and object.
+/// Right and wrong objects, by cluster.
 #[derive(Debug, Clone, Default)]
 pub struct Judgement {
     /// Every object that was judged.
@@ -70,7 +70,7 @@ pub struct Judgement {
 }
 
 impl Judgement {
-    /// What is wrong, in words.
+    /// The faults, in words.
     pub fn wrong(&self) -> impl Iterator<Item = String> {
         self.verdicts.iter().filter_map(|((cluster, object), verdict)| {
             let why = verdict.as_ref().err()?;
@@ -103,7 +103,7 @@ pub fn judge_among(members: &[Picture], places: &[Picture]) -> Judgement {
     judgement
 }
 
-/// What is wrong in one cluster, while only `members` count as such.
+/// The faults of one cluster, while only `members` count as such.
 pub fn wrong_in(members: &[&Picture], picture: &Picture) -> Vec<String> {
     judge_in(members, picture).wrong().collect()
 }
@@ -120,8 +120,8 @@ pub fn judge_in(members: &[&Picture], picture: &Picture) -> Judgement {
     judgement
 }
 
-/// Whether a cluster's import is whole, whatever it was made from: what it says of itself stands beside it. For moments
-/// in which not everything that users declared can have arrived.
+/// Checks that a cluster's import is whole, whatever it was made from: what it says of itself stands beside it. For
+/// moments in which not everything that users declared can have arrived.
 pub fn whole(picture: &Picture, service: &ServiceKey) -> Result<(), Wrong> {
     compare(
         &import_shown(picture, service),
@@ -129,14 +129,14 @@ pub fn whole(picture: &Picture, service: &ServiceKey) -> Result<(), Wrong> {
     )
 }
 
-/// Whether a cluster exports a service, and may.
+/// Returns true if a cluster exports a service, and may.
 pub fn is_valid(picture: &Picture, service: &ServiceKey) -> bool {
     declared::exporter(picture, service).is_some_and(|export| export.is_ok())
 }
 
-/// Whether a cluster has a namespace for a service, may take it, and nothing of ours in it names this exporter: the import,
-/// or, where that went with its kind and may not come back as another type yet, the Service behind it. A stranger's import
-/// keeps its place.
+/// Returns true if a cluster has a namespace for a service, may take it, and nothing of ours in it names this exporter:
+/// the import, or, where that went with its kind and may not come back as another type yet, the Service behind it. A
+/// stranger's import keeps its place.
 pub fn lacks(picture: &Picture, service: &ServiceKey, exporter: &str) -> bool {
     let import = picture.import(service);
     let ours = import.is_none_or(is_ours) && !picture.withheld.contains(service);
@@ -148,7 +148,7 @@ pub fn lacks(picture: &Picture, service: &ServiceKey, exporter: &str) -> bool {
         && !import_shown(picture, service).contains(&pieces::cluster(exporter))
 }
 
-/// Whether something stands in a cluster that came from this exporter's service.
+/// Returns true if something stands in a cluster that came from this exporter's service.
 pub fn shows(picture: &Picture, service: &ServiceKey, exporter: &str) -> bool {
     import_shown(picture, service).contains(&pieces::cluster(exporter))
         || picture

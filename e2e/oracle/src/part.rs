@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::picture::text;
 
-/// What a piece belongs to.
+/// The owner of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Of {
     /// The ServiceImport.
@@ -27,7 +27,7 @@ pub enum Of {
 /// One piece of what a cluster holds: *port http/TCP/80 of the import*.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Part {
-    /// What it belongs to.
+    /// Its owner.
     pub of: Of,
     /// The piece, in words.
     pub what: String,
@@ -51,7 +51,7 @@ impl fmt::Display for Part {
 /// All pieces of one service in one cluster.
 pub type Parts = BTreeSet<Part>;
 
-/// How something is not as it must be.
+/// A kind of fault.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// All that must be there is there, and something besides.

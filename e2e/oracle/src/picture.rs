@@ -121,7 +121,7 @@ impl Picture {
         self.namespaces.get(&*service.namespace).map(String::as_str)
     }
 
-    /// Whether somebody asks for this service to be exported.
+    /// Returns true if somebody asks for this service to be exported.
     pub fn exports(&self, service: &ServiceKey) -> bool {
         self.exports.contains_key(service)
     }
@@ -160,7 +160,7 @@ impl Picture {
     }
 }
 
-/// Whether the agent made an object: its label, and its entry among the managers of the fields.
+/// Returns true if the agent made an object: its label, and its entry among the managers of the fields.
 pub fn is_ours(object: &Value) -> bool {
     let metadata = &object["metadata"];
     let mut managers = metadata["managedFields"].as_array().into_iter().flatten();

@@ -99,7 +99,7 @@ pub(super) fn endpoints(name: &str, source: &str, slice: &Value) -> Vec<Part> {
     parts
 }
 
-/// What a cluster shows of one service: what Tributary made there, piece by piece.
+/// A cluster's objects of one service that Tributary made, piece by piece.
 pub fn import_shown(picture: &Picture, service: &ServiceKey) -> Parts {
     let mut parts = Parts::new();
     let import = picture.import(service).filter(|import| is_ours(import));
@@ -201,7 +201,7 @@ pub(super) fn slice_parts(slice: &Value, derived: &str) -> Parts {
     parts
 }
 
-/// What the conditions of a cluster's export say. A word on an older generation counts for nothing.
+/// The conditions of a cluster's export. One of an older generation does not count.
 pub(super) fn export_shown(picture: &Picture, service: &ServiceKey) -> Parts {
     let Some(export) = picture.export(service) else {
         return Parts::new();

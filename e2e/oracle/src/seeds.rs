@@ -6,7 +6,7 @@ use std::fmt;
 /// The seeds that are kept, with the reason of each.
 const KEPT: &str = include_str!("../../fixtures/seeds.txt");
 
-/// Which simulation a kept seed belongs to.
+/// The simulation of a kept seed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Simulation {
     /// A small world of the swarm.

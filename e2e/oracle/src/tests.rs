@@ -1,4 +1,4 @@
-//! What the oracle demands, and what it sees. The cases in which two readings of the standard differed are here.
+//! Tests of the oracle's demands and observations. The cases in which two readings of the standard differed are here.
 
 use serde_json::{Value, json};
 
@@ -294,7 +294,7 @@ fn a_place_that_is_kept_and_a_cluster_that_may_not_export_count() {
     assert_eq!(first_port(|picture| picture.denied = true), (false, false));
 }
 
-/// What a cluster may not take is too much in it, and its own export of it stands as ever.
+/// A service that a cluster may not import is too much in it, and its own export of it stays.
 #[test]
 fn what_a_policy_keeps_from_a_cluster_is_nowhere_in_it() {
     let cart = ServiceKey::new(NAMESPACE, "cart").unwrap();

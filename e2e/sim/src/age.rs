@@ -1,10 +1,9 @@
-//! How long ago something was, as `kubectl get` says it.
-//! A pure function of two times.
+//! The age of a time, as `kubectl get` prints it. A pure function of two times.
 
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// How long ago a time was, as people say it.
+/// The age of a time, in words.
 pub(super) fn age(time: &Value, now_ms: i64) -> String {
     let Some(time) = time.as_str().and_then(|text| text.parse::<Timestamp>().ok()) else {
         return "<unknown>".to_owned();

@@ -1,12 +1,11 @@
-//! What a request came to, as fronts and synchronous simulations read it.
-//! Values only: nothing here sends anything.
+//! The answer to a request, as fronts and synchronous simulations read it. Values only: nothing here sends anything.
 
 use bytes::Bytes;
 use serde_json::Value;
 
 use super::{listing::Listing, store::Watch};
 
-/// What a request came to.
+/// The answer to a request.
 #[derive(Debug)]
 pub enum Answer {
     /// A whole response.
@@ -29,8 +28,8 @@ pub enum Answer {
 /// An answer and how long a front holds it back.
 #[derive(Debug)]
 pub struct Reply {
-    /// How late it comes.
+    /// Its delay.
     pub delay_ms: u64,
-    /// What comes.
+    /// The answer.
     pub answer: Answer,
 }

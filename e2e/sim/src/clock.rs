@@ -1,5 +1,5 @@
-//! What a simulated cluster takes from outside itself: the time and seeded randomness.
-//! Never reads the machine's clock unless it was given the wall clock, never anything else's randomness.
+//! A simulated cluster's input from outside: the time and seeded randomness. Never reads the machine's clock unless it
+//! was given the wall clock, never anything else's randomness.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -53,7 +53,7 @@ pub struct Seeded(u64);
 
 /// The letters that the API server's name generator uses.
 const NAME_LETTERS: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-/// How many of them follow a generateName.
+/// Number of characters after a generateName.
 const NAME_SUFFIX_LENGTH: usize = 5;
 
 impl Seeded {

@@ -1,5 +1,5 @@
-//! What clients ask before they ask for objects: versions, groups, resources, OpenAPI, health.
-//! Describes the served kinds; never touches objects.
+//! Clients' first requests: versions, groups, resources, OpenAPI, health. Describes the served kinds; never touches
+//! objects.
 
 use std::{
     collections::BTreeMap,
@@ -49,7 +49,7 @@ pub(crate) fn answer(kinds: &Kinds, path: &str) -> Option<Value> {
 /// agents that ask for the same few.
 const DOCUMENTS_MAX: usize = 256;
 
-/// What is kept: by the digests of the served kinds, and the path.
+/// Cached documents: by the digests of the served kinds, and the path.
 static DOCUMENTS: Mutex<BTreeMap<(u64, String), Bytes>> = Mutex::new(BTreeMap::new());
 
 /// The path of the second version of OpenAPI, which kubectl before 1.27 reads before it applies.

@@ -172,7 +172,7 @@ fn parts<'a>(value: &'a Value, schema: Option<&'a Value>) -> Option<Parts<'a>> {
     (!parts.is_empty()).then_some(parts)
 }
 
-/// What changed between two values.
+/// The differences between two values.
 #[derive(Debug, Default)]
 pub(crate) struct Difference {
     pub(crate) changed: FieldSet,

@@ -15,14 +15,14 @@ use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use super::{SimCluster, answer::Answer, store::Watch};
 
-/// How often an idle watch gets a bookmark.
+/// Interval of an idle watch's bookmarks.
 const BOOKMARK_PERIOD: Duration = Duration::from_secs(10);
 
 type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// A running loopback server; it stops when this is dropped.
 pub struct Served {
-    /// Where it listens.
+    /// Its address.
     pub address: SocketAddr,
     stop: CancellationToken,
 }

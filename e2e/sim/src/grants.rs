@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-/// Where an account asks what it may do.
+/// Path at which an account asks for its rights.
 pub(crate) const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
 
-/// What may be done; at first everything.
+/// The granted rights; at first all.
 #[derive(Debug, Default)]
 pub(crate) struct Grants(Option<Vec<Granted>>);
 
@@ -18,7 +18,7 @@ struct Granted {
 }
 
 impl Grants {
-    /// What these Roles and ClusterRoles grant, each bound where it is.
+    /// The grants of these Roles and ClusterRoles, each bound where it is.
     pub(crate) fn of(roles: &[Value]) -> Self {
         let mut granted = Vec::new();
         for role in roles {

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::grants::{Grants, REVIEWS};
 
-/// How long a watch lives that names no timeoutSeconds.
+/// Lifetime of a watch without timeoutSeconds.
 const WATCH_SECONDS_DEFAULT: u64 = 1_800;
 /// The longest manager name.
 const MANAGER_LENGTH_MAX: usize = 128;

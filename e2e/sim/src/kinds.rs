@@ -37,7 +37,7 @@ pub(crate) struct Kind {
     pub(crate) schemas: BTreeMap<String, Arc<Value>>,
     /// The columns that a CRD names for `kubectl get`, per version.
     columns: BTreeMap<String, Vec<Value>>,
-    /// What an object of this kind holds before anything was set in it (decides which maps get an owner).
+    /// An object of this kind before anything was set in it (decides which maps get an owner).
     pub(crate) blank: Value,
 }
 

@@ -80,14 +80,14 @@ use write::{How, Write};
 /// The manager that `apply_yaml` writes as: the user with their kubectl.
 const USER_MANAGER: &str = "kubectl";
 
-/// What a simulated cluster is made from.
+/// Settings of a simulated cluster.
 #[derive(Clone)]
 pub struct SimConfig {
     /// For logs and assertions only.
     pub name: String,
     /// Decides uids, generated names and faults.
     pub seed: u64,
-    /// Where creation timestamps come from.
+    /// Source of creation timestamps.
     pub clock: Arc<dyn Clock>,
     /// Ranges of cluster addresses, the primary family first: one, or one per family.
     pub service_cidrs: Vec<String>,
@@ -220,12 +220,12 @@ impl SimCluster {
         self.clock.clone()
     }
 
-    /// What goes wrong in it.
+    /// Its faults.
     pub fn faults(&self) -> Faults {
         self.faults.clone()
     }
 
-    /// What was asked of it.
+    /// Its requests.
     pub fn requests(&self) -> Requests {
         self.requests.clone()
     }
@@ -275,8 +275,8 @@ impl SimCluster {
             .unwrap_or_default()
     }
 
-    /// What objects of a kind became after a revision, in order and every time, as far as the watch history reaches:
-    /// what whoever watches them sees.
+    /// The versions of a kind's objects after a revision, in order and every time, as far as the watch history reaches:
+    /// what a watcher sees.
     pub fn versions_since(&self, kind: &str, revision: u64) -> Vec<Arc<Value>> {
         let cluster = self.lock();
         let kind = cluster.store.kinds.named(kind);
@@ -401,7 +401,7 @@ impl SimCluster {
         Ok(())
     }
 
-    /// Whether a CRD of this name is installed.
+    /// Returns true if a CRD of this name is installed.
     pub fn serves(&self, name: &str) -> bool {
         self.lock().store.kinds.by_key(name).is_some()
     }

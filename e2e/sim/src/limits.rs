@@ -60,7 +60,7 @@ impl Requests {
         Ok(())
     }
 
-    /// How many verbs, kinds, written objects and minutes were counted.
+    /// Number of counted verbs, kinds, written objects and minutes.
     pub fn guarded(&self) -> u64 {
         self.0.len() as u64
     }
@@ -80,7 +80,7 @@ mod tests {
         }
     }
 
-    /// What agent 0.1.0 did while a definition was missing: a listing every 75 ms.
+    /// Agent 0.1.0 listed every 75 ms while a definition was missing.
     #[test]
     fn a_kind_that_is_listed_again_and_again_is_seen() {
         let asked: Vec<Entry> = (0..LISTS_MAX as i64 + 1)

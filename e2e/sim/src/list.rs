@@ -17,7 +17,7 @@ use super::{
     target::Target,
 };
 
-/// What a list asks for beside its selectors.
+/// The parameters of a list beside its selectors.
 struct Question {
     /// Items in a page; nothing for all of them.
     limit: Option<usize>,
@@ -159,7 +159,7 @@ fn check_match(stated: &str, matching: &str, resumed: &str, streaming: bool) -> 
     Err(Refusal::invalid_as("meta.k8s.io", "ListOptions", "", &causes))
 }
 
-/// Where the next page begins. The revision is -1 when later pages show things as they are then.
+/// Start of the next page. The revision is -1 when later pages show things as they are then.
 fn token(revision: i64, start: &str) -> String {
     let token = json!({"v": "meta.k8s.io/v1", "rv": revision, "start": start});
     BASE64_URL_SAFE_NO_PAD.encode(token.to_string())
@@ -229,7 +229,7 @@ fn first_of<'a>(
     }
 }
 
-/// Where a list stands, as a token says it.
+/// Position of a list, as in a token.
 fn start(namespace: &str, name: &str) -> String {
     match namespace {
         "" => name.to_owned(),

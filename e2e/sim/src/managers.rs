@@ -1,5 +1,5 @@
-//! Who owns which field: reads and writes metadata.managedFields and settles apply conflicts.
-//! Entries are keyed by manager, operation and subresource, so an Update entry outlives an Apply entry's removal.
+//! Ownership of fields: reads and writes metadata.managedFields and settles apply conflicts. Entries are keyed by
+//! manager, operation and subresource, so an Update entry outlives an Apply entry's removal.
 
 use serde_json::{Map, Value, json};
 
@@ -39,7 +39,7 @@ impl Subresource {
     }
 }
 
-/// Who writes, and how.
+/// The writer, and its way of writing.
 #[derive(Debug, Clone)]
 pub(crate) struct Writer {
     pub(crate) manager: String,
@@ -62,7 +62,7 @@ struct Entry {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Managers(Vec<Entry>);
 
-/// What a forced or unforced apply came to.
+/// The result of a forced or unforced apply.
 pub(crate) struct Applied {
     pub(crate) object: Value,
     pub(crate) managers: Managers,

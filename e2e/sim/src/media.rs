@@ -1,5 +1,5 @@
-//! What a client sends and what it wants back: Content-Type and Accept.
-//! Reads bodies in JSON, YAML and protobuf; answers are always JSON, as objects or as a table.
+//! Content-Type and Accept of a request. Reads bodies in JSON, YAML and protobuf; answers are always JSON, as objects
+//! or as a table.
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, header};
@@ -19,7 +19,7 @@ pub(crate) enum Form {
     Table,
 }
 
-/// How much of an object goes with its row in a table.
+/// The part of an object beside its row in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Include {
     /// Nothing.

@@ -9,7 +9,7 @@ use std::{
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 
-/// How every protobuf body of Kubernetes begins.
+/// First bytes of every protobuf body of Kubernetes.
 const MAGIC: &[u8] = b"k8s\0";
 
 /// One field: its JSON name, its type, whether it may be zero on purpose, whether it is a list.
@@ -70,7 +70,7 @@ pub(crate) fn decode(body: &[u8]) -> Result<Value, String> {
     Ok(object)
 }
 
-/// What follows a field's number.
+/// The content after a field's number.
 enum Content<'a> {
     Number(u64),
     Bytes(&'a [u8]),
@@ -245,7 +245,7 @@ fn int_or_string(bytes: &[u8]) -> Result<Value, String> {
 mod tests {
     use super::*;
 
-    /// What `kubectl create` of 1.36 sends, recorded.
+    /// The body of `kubectl create` of 1.36, recorded.
     const NAMESPACE: &[u8] =
         b"k8s\0\n\x0f\n\x02v1\x12\tNamespace\x12\x19\n\x11\n\x01x\x12\0\x1a\0\"\0*\x002\x008\0B\0\x12\0\x1a\x02\n\0\x1a\0\"\0";
     const SERVICE: &[u8] = b"k8s\0\n\r\n\x02v1\x12\x07Service\x12]\n\x1b\n\x01s\x12\0\x1a\0\"\0*\x002\x008\0B\0Z\x08\n\x03app\x12\x01s\

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-/// How many requests are remembered; the oldest go first.
+/// Number of remembered requests; the oldest go first.
 pub const REQUESTS_MAX: usize = 65_536;
 
 /// One answered request.
@@ -30,7 +30,7 @@ pub struct Entry {
     pub dry_run: bool,
     /// The HTTP status.
     pub code: u16,
-    /// When, by the cluster's clock.
+    /// Its time, by the cluster's clock.
     pub at_ms: i64,
 }
 
@@ -70,7 +70,7 @@ impl Requests {
         entries.iter().filter(|entry| entry.is_write()).cloned().collect()
     }
 
-    /// How many there are.
+    /// Number of requests.
     pub fn count(&self) -> usize {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).len()
     }

@@ -1,5 +1,5 @@
-//! What an OpenAPI schema of a CRD means: which fields exist, which values are allowed, how lists merge.
-//! Pure functions over a schema and a value; never knows a kind by name.
+//! Meaning of a CRD's OpenAPI schema: existing fields, allowed values, merging of lists. Pure functions over a schema
+//! and a value; never knows a kind by name.
 
 use std::{
     cell::RefCell,
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::status::Cause;
 
-/// How a list is merged and owned.
+/// Merging and ownership of a list.
 #[derive(Debug, PartialEq)]
 pub(crate) enum ListKind {
     /// As one value.
@@ -199,7 +199,7 @@ fn is_type(value: &Value, wanted: &str) -> bool {
     }
 }
 
-/// Whether a text has the pattern of a schema; a pattern that is none allows everything.
+/// Returns true if a text has the pattern of a schema; a pattern that is none allows everything.
 fn matches(pattern: &str, text: &str) -> bool {
     thread_local! {
         /// There are as many as the definitions have.

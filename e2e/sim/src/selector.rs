@@ -53,7 +53,7 @@ impl Selector {
         })
     }
 
-    /// Whether it selects everything.
+    /// Returns true if it selects everything.
     pub(crate) fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }

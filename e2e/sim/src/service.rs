@@ -1,5 +1,5 @@
-//! What the API server adds to a Service by itself: defaults, and cluster addresses from its ranges.
-//! Keeps no list of addresses: what is taken is read from the Services in the store.
+//! The API server's own additions to a Service: defaults, and cluster addresses from its ranges. Keeps no list of
+//! addresses: used ones are read from the Services in the store.
 
 use std::{
     collections::BTreeSet,

@@ -155,7 +155,7 @@ impl Refusal {
         Self::invalid_as(&kind.group, &kind.kind, name, causes)
     }
 
-    /// What is invalid need not be an object that is kept: a Scale, the options of a request.
+    /// The error's subject need not be an object that is kept: a Scale, the options of a request.
     pub(crate) fn invalid_as(group: &str, kind: &str, name: &str, causes: &[Cause]) -> Self {
         let full = if group.is_empty() {
             kind.to_owned()

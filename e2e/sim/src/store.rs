@@ -19,12 +19,12 @@ use super::{
     status::Refusal,
 };
 
-/// How many changes the watch history holds; a watch from before them is answered by 410.
+/// Number of changes in the watch history; a watch from before them is answered by 410.
 pub const HISTORY_CHANGES_MAX: usize = 4_096;
 /// The first revision, so that 0 stays "any".
 const FIRST_REVISION: u64 = 1;
 
-/// Where an object is: kind key, namespace ("" for cluster-scoped), name.
+/// Key of an object: kind key, namespace ("" for cluster-scoped), name.
 pub(crate) type ObjectKey = (String, String, String);
 
 /// Objects in the order of their keys.
@@ -52,7 +52,7 @@ pub struct Watch {
     /// A bookmark tells where the existing objects end.
     pub(crate) initial_bookmark: bool,
     pub(crate) timeout_seconds: u64,
-    /// How its objects are written, and how much of them goes with the rows of a table.
+    /// Form of its objects, and the part that goes with the rows of a table.
     pub(crate) form: Form,
     pub(crate) include: Include,
     pub(crate) opened: u64,
@@ -73,7 +73,7 @@ pub(crate) struct Store {
     oldest: u64,
     /// Of every object that is there.
     uids: BTreeSet<String>,
-    /// Where objects that have owners were written since garbage was collected.
+    /// Places of objects with owners that were written since garbage was collected.
     dependents: BTreeSet<ObjectKey>,
     /// An object was removed since then: anything may be garbage.
     removed: bool,
@@ -194,7 +194,7 @@ impl Store {
         }
     }
 
-    /// What objects of a kind became after a revision, in order, as far as the history reaches.
+    /// The versions of a kind's objects after a revision, in order, as far as the history reaches.
     pub(crate) fn versions_since<'a>(
         &'a self,
         key: &'a str,
@@ -211,7 +211,7 @@ impl Store {
         self.history.len()
     }
 
-    /// What a watch has not told yet, as (event type, object).
+    /// The events that a watch has not sent yet, as (event type, object).
     pub(crate) fn poll(&self, watch: &mut Watch) -> Result<Vec<(&'static str, Value)>, Refusal> {
         let key = watch.kind.key();
         let mut events = Vec::new();

@@ -1,5 +1,4 @@
-//! What a request is about: its path and query, read once.
-//! Knows which kinds are served, and nothing of their objects.
+//! The target of a request: its path and query, read once. Knows which kinds are served, and nothing of their objects.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -10,7 +10,7 @@ pub(super) fn presented(kind: &Kind, version: &str, object: &Value) -> Value {
     in_version(kind, version, object.clone())
 }
 
-/// Whether an object is sent in the requested version just as it is kept.
+/// Returns true if an object is sent in the requested version just as it is kept.
 pub(super) fn is_kept_as(kind: &Kind, version: &str, object: &Value) -> bool {
     let is_core_event = kind.group.is_empty() && object["kind"] == "Event";
     !is_core_event && object["apiVersion"] == kind.api_version(version)

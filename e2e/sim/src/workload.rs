@@ -1,5 +1,5 @@
-//! What the API server adds to a Deployment by itself: the defaults of its spec and of the pods it would have.
-//! Nothing here runs a pod: no status is ever written.
+//! The API server's own additions to a Deployment: the defaults of its spec and of the pods it would have. Nothing here
+//! runs a pod: no status is ever written.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn pod(pod: &mut Value) {
     }
 }
 
-/// Whether an image may change under its name.
+/// Returns true if an image may change under its name.
 fn is_latest(image: &str) -> bool {
     let last = image.rsplit('/').next().unwrap_or_default();
     !last.contains('@') && last.split_once(':').is_none_or(|(_, tag)| tag == "latest")

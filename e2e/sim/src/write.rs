@@ -15,7 +15,7 @@ use super::{
     validate, workload,
 };
 
-/// How an object is written.
+/// The way in which an object is written.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum How {
     /// POST.
@@ -320,7 +320,7 @@ impl Store {
     }
 }
 
-/// Whether two objects are equal, whatever stands in some of their fields.
+/// Returns true if two objects are equal, whatever stands in some of their fields.
 fn equal_without(one: &Value, other: &Value, left_out: &[&str]) -> bool {
     fn fields<'a>(value: &'a Value, left_out: &[&str]) -> BTreeMap<&'a str, &'a Value> {
         let all = value.as_object().into_iter().flatten();

@@ -19,7 +19,7 @@ use tributary_e2e::verify::{
     topology::{self, Told},
 };
 
-/// How often running clusters are looked at: a component that ended ends the command with its log.
+/// Interval of checking running clusters: a component that ended ends the command with its log.
 const CHECK_EVERY: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {

@@ -20,20 +20,20 @@ use cluster::{
 
 /// The one cluster.
 const CLUSTER: &str = "permissions";
-/// What Kubernetes gives everybody who is known, and what some clusters take away: there the charts' own rules for
-/// paths are all that the programs have.
+/// Roles that Kubernetes gives every known user, and that some clusters remove: there the charts' own rules for paths
+/// are all that the programs have.
 const GIVEN_TO_EVERYBODY: [&str; 2] = ["system:discovery", "system:public-info-viewer"];
 /// Longest part of an error that a line shows.
 const SHOWN_CHARS: usize = 160;
 
-/// What the command is told.
+/// The command's arguments.
 #[derive(Debug, Clone)]
 pub struct Told {
     /// Only rights whose line holds one of these; all if there is none.
     pub only: Vec<String>,
     /// Print the rights and their scenarios, and take nothing away.
     pub list: bool,
-    /// How long anything may take in a scenario that lacks a right.
+    /// Time for anything in a scenario that lacks a right.
     pub deadline: Duration,
 }
 
@@ -132,7 +132,7 @@ async fn take_each_away(rows: &[Row], deadline: Duration) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// How a scenario took it that a right was missing; an error when it is not red, or not because of this right.
+/// Checks a scenario without a right; an error if it is not red, or not because of this right.
 pub fn missed(right: &Right, red: Scenario, played: &Played) -> anyhow::Result<String> {
     let denied = played.asked.denied_for_want_of(right);
     let own = played.result.as_ref().err().map(|error| format!("{error:#}"));

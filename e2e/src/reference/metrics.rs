@@ -33,7 +33,7 @@ pub struct Metric {
     pub kind: &'static str,
     /// The names of its labels.
     pub labels: Vec<String>,
-    /// What the program says of it.
+    /// The program's description of it.
     pub help: String,
 }
 

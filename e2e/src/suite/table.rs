@@ -13,7 +13,7 @@ const SHOWN_MAX: usize = 40;
 /// The file, in the target directory of this binary.
 const FILE: &str = "e2e-scenarios.txt";
 
-/// Where a scenario ran.
+/// The place of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Kind {
     Simulated,
@@ -29,7 +29,7 @@ impl Kind {
     }
 }
 
-/// How it ended.
+/// The result of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TestResult {
     Passed,

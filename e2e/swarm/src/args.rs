@@ -16,15 +16,15 @@ use crate::script::Size;
 #[derive(Debug, Parser)]
 #[command(name = "cargo sim", bin_name = "cargo sim")]
 pub struct Arguments {
-    /// How large the worlds are that are drawn.
+    /// Size of the drawn worlds.
     #[arg(long, global = true, value_enum, default_value_t = Size::Small)]
     pub size: Size,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What can be played, planted and changed.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Plays one world and says what happened in it.
@@ -47,10 +47,10 @@ pub enum Command {
         /// law is made shorter, for a minute at most, and printed.
         #[arg(long, value_name = "TEXT", conflicts_with = "seed")]
         seed_from: Option<String>,
-        /// How many seeds.
+        /// Number of seeds.
         #[arg(long, default_value_t = 1_000)]
         count: u64,
-        /// How many broken worlds to find before it ends.
+        /// Number of broken worlds after which it ends.
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..))]
         broken: u64,
     },
@@ -59,7 +59,7 @@ pub enum Command {
         /// The first seed.
         #[arg(long, default_value_t = 1)]
         seed: u64,
-        /// How many seeds.
+        /// Number of seeds.
         #[arg(long, default_value_t = 20)]
         count: u64,
     },

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use sim::{Answer, SimCluster, Watch};
 
-/// What a turn came to.
+/// The result of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Followed {
     /// Nothing new.

@@ -25,7 +25,7 @@ pub struct Named {
     pub service: u8,
 }
 
-/// What an agent does in turns of their own.
+/// A part of an agent with turns of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AgentPart {
     /// One of its watches, by index; see [`WATCHES`].
@@ -42,7 +42,7 @@ pub enum AgentPart {
     Apply,
 }
 
-/// What a certified member does that means no good, or a stranger in the name of another member.
+/// A hostile act of a certified member, or of a stranger in the name of another member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Hostility {
     /// It states to have exported a service before everybody else, in one of the shapes of its own.
@@ -69,10 +69,10 @@ pub enum Hostility {
     Newcomers(u8),
 }
 
-/// What an operator decides.
+/// An operator's decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decision {
-    /// Who stood first stands first, whatever others state, until the next rest that compares.
+    /// The first export stays first, whatever others state, until the next rest that compares.
     Incumbent,
     /// The oldest export of a service stands first again.
     Release(Named),
@@ -86,7 +86,7 @@ pub enum Decision {
     Evict,
 }
 
-/// What a member may take, by a policy.
+/// A policy on the imports of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Taken {
     /// No import.
@@ -99,7 +99,7 @@ pub enum Taken {
     Everything,
 }
 
-/// Which writes an API server refuses, for as long as a Lease of a source lasts and longer.
+/// Writes that an API server refuses, for as long as a Lease of a source lasts and longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RefusedWrites {
     /// All but deletions.
@@ -124,7 +124,7 @@ pub enum RefusedWrites {
     ReadsOfExports,
 }
 
-/// How a leader goes.
+/// The end of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Going {
     /// It ends in good order.
@@ -231,7 +231,7 @@ pub enum What {
     Revoke(usize),
     /// Somebody copies the cluster and its agent, state and key.
     Copy(usize),
-    /// That copy is started, beside the original or while it is away, until the next rest that compares.
+    /// Starts that copy, beside the original or while it is away, until the next rest that compares.
     RunCopy,
     /// The agent's process is killed and started.
     CrashAgent(usize),
@@ -279,12 +279,12 @@ pub enum What {
     Rest(bool),
 }
 
-/// What happens, as it stands in a script that `shrink` prints.
+/// A happening in words, as in a script that `shrink` prints.
 pub fn in_words(what: &What) -> String {
     serde_json::to_string(what).unwrap_or_else(|error| format!("unknown: {error}"))
 }
 
-/// What a member may take, mostly less than there is.
+/// Draws the imports of a member, mostly fewer than there are.
 pub(super) fn taken(draw: &mut Draw) -> Taken {
     match draw.below(8) {
         0 | 1 => Taken::Nothing,
@@ -294,7 +294,7 @@ pub(super) fn taken(draw: &mut Draw) -> Taken {
     }
 }
 
-/// How a leader goes; most often as it is hardest to notice.
+/// Draws the end of a leader; most often the one that is hardest to notice.
 pub(super) fn going(draw: &mut Draw) -> Going {
     match draw.below(4) {
         0 => Going::Ends,
@@ -303,7 +303,7 @@ pub(super) fn going(draw: &mut Draw) -> Going {
     }
 }
 
-/// Which writes are refused.
+/// Draws the refused writes.
 pub(super) fn refused_writes(draw: &mut Draw) -> RefusedWrites {
     match draw.below(4) {
         0 => RefusedWrites::All,

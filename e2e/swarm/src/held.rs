@@ -13,12 +13,12 @@ use oracle::{
     laws::{Guarded, Law},
 };
 
-/// What counted of each member that was held when it was last looked at, and since when it was.
+/// Counted exports of each member on hold at the last look, and the begin of the hold.
 #[derive(Debug, Default)]
 pub(super) struct HeldBefore(BTreeMap<ClusterId, (UnixMillis, BTreeSet<ServiceKey>)>);
 
-/// What clusters had of their exports when the definition of them was deleted, where nobody had touched it since everything
-/// was at rest: the hub has just that.
+/// Clusters' exports when their definition was deleted, if nobody had touched it since everything was at rest: the hub
+/// has just these.
 #[derive(Debug, Default)]
 pub(super) struct Definitions(BTreeMap<(String, ServiceKey), Picture>);
 

@@ -1,5 +1,5 @@
-//! What happened in the worlds that were played, by kind, and what each law guarded. A kind that never happened,
-//! and a law that guarded nothing, was not tested.
+//! Numbers of happenings in the played worlds, by kind, and the objects that each law guarded. A kind that never
+//! happened, and a law that guarded nothing, was not tested.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -132,18 +132,18 @@ pub const EXPECTED: &[&str] = &[
     "writes refused",
 ];
 
-/// What is counted and not expected: small events share a row, so that hardly a batch of a small world has two rows to
-/// be torn between. The tests of the log's damages tear batches (`hub/log/src/damage.rs`). And what one fact replaces
-/// lies mostly in a segment before; the tests of differences have long rows of them (`hub/core/src/recall/tests`).
+/// Counted kinds that are not expected: small events share a row, so that hardly a batch of a small world has two rows
+/// to be torn between. The tests of the log's damages tear batches (`hub/log/src/damage.rs`). And the base of a fact is
+/// mostly in a segment before; the tests of differences have long rows of them (`hub/core/src/recall/tests`).
 const RARE: [&str; 3] = ["fact stored as a difference", "torn batch", "torn batch noticed"];
 
-/// How many seeds are enough for every kind to happen.
+/// Number of seeds after which every kind must have happened.
 const WHOLE_SWARM: u64 = 1_000;
 
-/// How many seeds the standing run of the gate has, and how often leadership must have changed hands in that many.
+/// Number of seeds of the gate's standing run, and the number of hand-overs in that many.
 const STANDING_SWARM: u64 = 10_000;
 const HAND_OVERS_MIN: u64 = 1_000;
-/// What is counted when it does.
+/// Name of the count of hand-overs.
 const HAND_OVER: &str = "leadership changed hands";
 
 /// The laws of the swarm.
@@ -189,7 +189,7 @@ const LAWS: [Law; 35] = [
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     happened: BTreeMap<&'static str, u64>,
-    /// What each law guarded.
+    /// Objects that each law guarded.
     pub guarded: Guarded,
 }
 
@@ -228,12 +228,12 @@ impl Histogram {
         .verdict()
     }
 
-    /// How often another agent took over from the one that led in a cluster.
+    /// Number of times that another agent took over in a cluster.
     pub fn hand_overs(&self) -> u64 {
         self.happened.get(HAND_OVER).copied().unwrap_or(0)
     }
 
-    /// What was expected and never happened.
+    /// Expected kinds that never happened.
     fn missing(&self) -> Vec<&'static str> {
         let never = |kind: &&&str| !self.happened.contains_key(**kind);
         EXPECTED.iter().filter(never).copied().collect()

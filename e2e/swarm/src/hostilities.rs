@@ -17,7 +17,7 @@ const FLOOD_MORE: u8 = 60;
 const NEWCOMERS_MIN: u8 = 2;
 const NEWCOMERS_MORE: u8 = 3;
 
-/// What the stories are drawn over.
+/// The place over which stories are drawn.
 struct Place<'a> {
     site: usize,
     clusters: usize,

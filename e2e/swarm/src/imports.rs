@@ -24,7 +24,7 @@ const MADE: [&str; 3] = ["ServiceImport", "Service", "EndpointSlice"];
 /// A cluster and an import that it may not take.
 pub(super) type Withheld = BTreeSet<(ClusterId, ServiceKey)>;
 
-/// What of all services a cluster may not take by the policy in force.
+/// Services that a cluster may not import by the policy in force.
 pub(super) fn withheld_from(hub: &Hub, cluster: &ClusterId) -> BTreeSet<ServiceKey> {
     let Some(policy) = hub.policy() else {
         return BTreeSet::new();

@@ -17,8 +17,8 @@ use super::{
 };
 use oracle::{self, Judgement, Object, Picture};
 
-/// What else decides what clusters must hold, beside their own objects: operators' words, and what is recorded of members
-/// that have no cluster, or whose reports wait in part.
+/// Further circumstances of clusters' expected state, beside their own objects: operators' decisions, and records of
+/// members that have no cluster, or whose reports wait in part.
 #[derive(Debug, Default)]
 pub(super) struct Circumstances {
     /// In the place of what their clusters declare.
@@ -27,11 +27,11 @@ pub(super) struct Circumstances {
     waiting: BTreeSet<String>,
     /// Clusters whose exports a policy refuses.
     denied: Vec<String>,
-    /// Whose export of a service stands first though it is not the oldest.
+    /// The member whose export of a service is first though it is not the oldest.
     held: BTreeMap<ServiceKey, String>,
-    /// What a policy does not let clusters take.
+    /// Services that a policy keeps from clusters.
     withheld: BTreeMap<String, BTreeSet<ServiceKey>>,
-    /// What clusters took back and counts as it was.
+    /// Withdrawals of clusters that still count.
     taken_back: HeldExports,
 }
 
@@ -89,7 +89,7 @@ impl Circumstances {
         !self.taken_back.is_empty()
     }
 
-    /// Who counts: the clusters as they are here, each in its circumstances.
+    /// The counting members: the present clusters, each in its circumstances.
     fn members(&self, places: &[Picture]) -> Vec<Picture> {
         let own = places
             .iter()
@@ -108,8 +108,8 @@ impl Circumstances {
         })
     }
 
-    /// Whether what a service must be is known where an export of it was taken back: not in the cluster that did, nor where
-    /// nobody knows what that had of it.
+    /// Returns true if what a service must be is known where an export of it was taken back: not in the cluster that
+    /// did, nor where nobody knows what that had of it.
     fn knows(&self, place: &Picture, service: &ServiceKey) -> bool {
         let mut held = self
             .taken_back
@@ -126,8 +126,9 @@ impl Circumstances {
         picture
     }
 
-    /// Whether a member of which something waits takes part in a service, or took part in it and still stands somewhere:
-    /// nothing that came from it may go before it has listed, though a hub that began anew has nothing of it.
+    /// Returns true if a member with waiting items takes part in a service, or took part in it and still has objects
+    /// somewhere: nothing that came from it may go before it has listed, though a hub that began anew has nothing of
+    /// it.
     fn waits(&self, service: &ServiceKey, places: &[Picture]) -> bool {
         let mut waiting = self
             .recorded
@@ -139,8 +140,8 @@ impl Circumstances {
         })
     }
 
-    /// Whether all can be said of an object in a cluster: what waits at it stands in its own objects otherwise than at
-    /// others.
+    /// Returns true if all can be said of an object in a cluster: what waits at it stands in its own objects otherwise
+    /// than at others.
     fn judges(&self, place: &Picture, object: &Object, places: &[Picture]) -> bool {
         let own = self.recorded.contains_key(&place.cluster) && place.exports(object.service());
         let known = self.knows(place, object.service());
@@ -180,8 +181,8 @@ pub(super) fn judge(sites: &[Site], circumstances: &Circumstances) -> Result<Jud
     Ok(judgement)
 }
 
-/// Where something of one member waits, the import may be of another shape than it will be; whoever else exports the
-/// service is in it all the same.
+/// If something of one member waits, the import may be of another shape than it will be; every other exporter of the
+/// service is in it nevertheless.
 fn nobody_is_lost(places: &[Picture], circumstances: &Circumstances) -> Result<(), String> {
     let services: BTreeSet<ServiceKey> = places.iter().flat_map(Picture::services).collect();
     let waits = |service: &&ServiceKey| circumstances.waits(service, places);

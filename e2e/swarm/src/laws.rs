@@ -1,5 +1,5 @@
-//! What must never happen, whatever went wrong: looked at after every step, from what the API servers recorded.
-//! It knows why an object may go only by what people did.
+//! The laws of forbidden events, whatever went wrong: checked after every step, from the API servers' records. Only
+//! people's deeds are a reason for an object to go.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use sim::Entry;
 
 /// Most entries that an outbox may hold for each of its facts: the fact, its removal, two ends of listings.
 const OUTBOX_ENTRIES_MAX: usize = 2;
-/// What every outbox may hold beside.
+/// Spare entries of every outbox.
 const OUTBOX_SPARE: usize = 32;
 /// Objects and tombstones that the view of a world this small can have.
 const VIEW_MAX: usize = 1_000;
@@ -37,7 +37,7 @@ const MADE: [(&str, &str); 3] = [
 /// Resource, namespace and name.
 type MadeObject = (String, String, String);
 
-/// What stands in one cluster since the last rest, of services that nobody touched since.
+/// Objects of one cluster since the last rest, of services that nobody touched since.
 #[derive(Debug, Default)]
 pub(super) struct Stood {
     services: Standing<ServiceKey>,
@@ -68,7 +68,7 @@ impl Stood {
         stood
     }
 
-    /// How many objects stand.
+    /// Number of objects.
     pub(super) fn objects(&self) -> u64 {
         self.objects.len() as u64
     }

@@ -49,7 +49,8 @@ fn looked_at(hub: &Hub, cluster: &ClusterId, member: &Member, service: &ServiceK
     Ok(())
 }
 
-/// Whether a reported slice answers, on a port that its cluster may serve. Without such a port nobody was ever sent it.
+/// Returns true if a reported slice answers, on a port that its cluster may serve. Without such a port nobody was ever
+/// sent it.
 pub(super) fn may_stand(hub: &Hub, cluster: &ClusterId, slice: &EndpointSlice) -> bool {
     let import = DerivedKey::Import(slice.key.service.clone());
     let import = hub.state().derived(&import).map(|derived| &derived.content);

@@ -28,7 +28,7 @@ use variants::{mutants, planted};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How often progress is shown.
+/// Interval of showing progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// Longest search for a short script that somebody asked for. A script of a few dozen steps needs less.
 const EFFORT: Effort = Effort {
@@ -212,7 +212,7 @@ fn play_twice(size: Size, seed: u64, count: u64) -> bool {
     true
 }
 
-/// How a world ended, by what a second play of it must repeat.
+/// The end of a world, which a second play of it must repeat.
 fn ended(played: &Result<WorldResult, Failure>) -> String {
     match played {
         Ok(outcome) => format!("every law held, with the digest {}", outcome.digest()),

@@ -14,7 +14,7 @@ pub(super) const IN_FLIGHT_MAX: usize = 64;
 /// Names a stream.
 pub(super) type StreamId = u64;
 
-/// What the hub told on a stream: each object, as of which revision, and the hash of its whole.
+/// The hub's messages on a stream: each object, its revision, and the hash of its whole.
 pub(super) type Told = BTreeMap<(DesiredKey, Revision), ItemHash>;
 
 /// Why the hub ended a stream, as the agent reads it.
@@ -106,7 +106,7 @@ impl Network {
         stream.to_agent.pop_front()
     }
 
-    /// Whether the hub can know by now that the agent let go. What was sent before is read first.
+    /// Returns true if the hub can know by now that the agent let go. What was sent before is read first.
     pub(super) fn agent_is_gone(&self, id: StreamId) -> bool {
         let gone = |stream: &Stream| {
             let read = stream.broken || stream.to_hub.is_empty();

@@ -53,7 +53,7 @@ pub(super) fn refused_is_nowhere(hub: &Hub, sites: &[Site], guarded: &mut Guarde
     Ok(())
 }
 
-/// Whether a rule of the policy in force speaks of a cluster's exports: those of the swarm allow none.
+/// Returns true if a rule of the policy in force speaks of a cluster's exports: those of the swarm allow none.
 pub(super) fn is_refused(hub: &Hub, cluster: &ClusterId) -> bool {
     is_refused_by(hub.policy(), cluster)
 }

@@ -19,18 +19,18 @@ use oracle::seeds::Seeds;
 pub struct Broken {
     /// The seed.
     pub seed: u64,
-    /// What broke.
+    /// The failure.
     pub failure: Failure,
     /// The whole script.
     pub script: Script,
 }
 
-/// What a swarm came to.
+/// The result of a swarm.
 #[derive(Debug, Default)]
 pub struct Swarmed {
     /// Worlds that were played to the end.
     pub played: u64,
-    /// What happened in them.
+    /// Happenings in them.
     pub seen: Histogram,
     /// The broken worlds that were found, by seed.
     pub broken: Vec<Broken>,

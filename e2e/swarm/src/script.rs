@@ -1,5 +1,5 @@
-//! What happens in a world: steps, drawn from a seed before anything runs. Each step brings its own seed for the
-//! turns that follow it, so that a script with steps left out is a script.
+//! The script of a world: steps, drawn from a seed before anything runs. Each step brings its own seed for the turns
+//! that follow it, so that a script with steps left out is a script.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +14,17 @@ use super::{
 const TURNS_MAX: u64 = 24;
 /// Turns after each step that makes the world, before anything goes wrong.
 const FIRST_TURNS_MAX: u64 = 12;
-/// How often in a hundred steps a whole story is told; see `story`.
+/// Percentage of steps with a whole story; see `story`.
 const STORIES_PERCENT: u64 = 6;
-/// How often in a hundred steps people do something in, a member is hostile for a while; see `hostilities`.
+/// Percentage of steps of people with a hostile member for a while; see `hostilities`.
 const HOSTILITIES_PERCENT: u64 = 5;
-/// How often in a hundred worlds no history is kept that may go.
+/// Percentage of worlds that keep no removable history.
 const NO_HISTORY_PERCENT: u64 = 15;
-/// How often in a hundred worlds a leader goes once more than by the faults of the world: drawn apart from them.
+/// Percentage of worlds in which a leader goes once more than by the faults of the world: drawn apart from them.
 const HAND_OVER_PERCENT: u64 = 20;
 /// Keeps those draws apart from all others of a seed.
 const HAND_OVER_DRAW: u64 = 0x1ead;
-/// How often in a hundred worlds a hub is away for so long that the Leases of sources expire: drawn apart, too.
+/// Percentage of worlds in which a hub is away for so long that the Leases of sources expire: drawn apart, too.
 const AWAY_PERCENT: u64 = 10;
 /// Keeps those draws apart from all others of a seed.
 const AWAY_DRAW: u64 = 0xa4a7;
@@ -42,22 +42,22 @@ const SPOILED_PERCENT: u64 = 8;
 const VERB_DRAW: u64 = 0x7e4b;
 const SLOW_DRAW: u64 = 0x510e;
 const SPOILED_DRAW: u64 = 0xbad0;
-/// How often in a hundred worlds that export something a member takes back most of it: drawn apart, too.
+/// Percentage of worlds with exports in which a member withdraws most of them: drawn apart, too.
 const HELD_PERCENT: u64 = 15;
 /// Keeps those draws apart from all others of a seed.
 const HELD_DRAW: u64 = 0xb7a4e;
-/// How often in a hundred worlds half of the fleet is away at one time, and how often a member comes and goes: drawn apart,
-/// too.
+/// Percentage of worlds in which half of the fleet is away at one time, and in which a member comes and goes: drawn
+/// apart, too.
 const HALF_AWAY_PERCENT: u64 = 8;
 const COMES_AND_GOES_PERCENT: u64 = 5;
-/// How often in a hundred worlds a member is copied, and the copy comes.
+/// Percentage of worlds in which a member is copied, and the copy comes.
 const COPIED_PERCENT: u64 = 8;
 /// Keeps those draws apart from all others of a seed.
 const HALF_AWAY_DRAW: u64 = 0x4a1f;
 const COMES_AND_GOES_DRAW: u64 = 0xf1a9;
 const COPIED_DRAW: u64 = 0xc0b7;
-/// How often in a hundred worlds the agents of a cluster end in good order and are away for longer than a loss needs: drawn
-/// apart, too.
+/// Percentage of worlds in which the agents of a cluster end in good order and are away for longer than a loss needs:
+/// drawn apart, too.
 const GOODBYE_PERCENT: u64 = 8;
 /// Keeps those draws apart from all others of a seed.
 const GOODBYE_DRAW: u64 = 0xb1e5;
@@ -67,10 +67,10 @@ const CLASSES: u64 = 23;
 const ROUNDS_MAX: u8 = 2;
 /// By how much a clock is wrong, in milliseconds.
 const SKEW_MILLIS_MAX: u64 = 10_000;
-/// How many services are exported at first, at most.
+/// Largest number of services exported at first.
 const FIRST_SERVICES_MAX: u64 = 2;
 
-/// How large the worlds of a swarm are.
+/// The size of a swarm's worlds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Size {
     /// Two clusters, sometimes three; one or two rests.
@@ -106,11 +106,11 @@ impl Size {
 /// One step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// What happens.
+    /// The happening.
     pub what: What,
-    /// How many turns are taken after it.
+    /// Number of turns after it.
     pub turns: u16,
-    /// What decides those turns.
+    /// Seed of those turns.
     pub seed: u64,
 }
 
@@ -119,9 +119,9 @@ pub struct Step {
 pub struct Script {
     /// The seed it was drawn from; it also decides ids.
     pub seed: u64,
-    /// How many clusters there are.
+    /// Number of clusters.
     pub clusters: usize,
-    /// What happens.
+    /// The steps.
     pub steps: Vec<Step>,
 }
 
@@ -177,7 +177,7 @@ pub fn draw(seed: u64, size: Size) -> Script {
     }
 }
 
-/// What happens in some worlds beside what their own draws say.
+/// Steps of some worlds beside their own draws.
 fn told_apart(steps: &mut Vec<Step>, seed: u64, clusters: usize, exported: &[(usize, Named)]) {
     let apart = |draw| Draw::new(seed ^ draw);
     hand_over(steps, apart(HAND_OVER_DRAW), clusters);
@@ -275,7 +275,8 @@ fn classes(draw: &mut Draw) -> u64 {
     }
 }
 
-/// What there is before anything goes wrong: namespaces nearly everywhere, and services that some clusters export.
+/// The initial objects before anything goes wrong: namespaces nearly everywhere, and services that some clusters
+/// export.
 fn first(draw: &mut Draw, clusters: usize) -> Vec<What> {
     let mut all = Vec::new();
     for site in 0..clusters {

@@ -24,7 +24,7 @@ use sim::{ALWAYS, Crd, Fault, ManualClock, SimCluster, SimConfig};
 const ZONE: &str = "a-zone-whose-name-is-the-same-in-all-versions-of-a-slice";
 /// The value of a field that nobody can decode.
 const SPOILED: &str = "spoiled";
-/// What every version of a slice has, if it has endpoints.
+/// Endpoints of every version of a slice, if it has endpoints.
 const STANDING_ENDPOINTS: u8 = 6;
 /// The name of a Tributary label.
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -43,7 +43,7 @@ pub(super) struct Site {
     pub(super) cuts: u8,
     /// The part of its agents that makes no progress at present.
     pub(super) stalled: Option<AgentPart>,
-    /// Which cluster it is: no two have one key.
+    /// Index of the cluster: no two have one key.
     place: u8,
     /// The number of its certificate; see `What::Certify` and `What::Renew`.
     pub(super) certificate: u8,
@@ -85,7 +85,7 @@ pub(super) fn key(named: Named) -> ServiceKey {
     ServiceKey::new(namespace, service).expect("names of ours")
 }
 
-/// Whether a service is among what a member may take.
+/// Returns true if a service is among what a member may take.
 pub(super) fn is_among(service: &ServiceKey, taken: Taken) -> bool {
     match taken {
         Taken::Nothing => false,
@@ -160,7 +160,7 @@ impl Site {
         })
     }
 
-    /// How many of its agents took the Lease and do not know of another holder.
+    /// Number of its agents that took the Lease and do not know of another holder.
     pub(super) fn leaders(&self) -> usize {
         self.agents.iter().filter(|agent| agent.leads()).count()
     }
@@ -184,7 +184,7 @@ impl Site {
         self.key_of(self.certificate)
     }
 
-    /// Whether this is the key of its certificate, or of an earlier one.
+    /// Returns true if this is the key of its certificate, or of an earlier one.
     pub(super) fn had(&self, key: KeyFingerprint) -> bool {
         (0..=self.certificate).any(|certificate| self.key_of(certificate) == key)
     }
@@ -305,7 +305,7 @@ impl Site {
         }
     }
 
-    /// What it lied about is exported anew, for the hub keeps the first age of an export that it was told.
+    /// Creates its forged exports again, because the hub keeps the first age of an export that it was told.
     pub(super) fn repent(&mut self, seen: &mut Histogram) {
         if std::mem::take(&mut self.lies) {
             for (namespace, service) in [(0, 0), (0, 1), (1, 0), (1, 1)] {

@@ -25,14 +25,14 @@ use oracle::{
 };
 use sim::{Entry, SimCluster};
 
-/// How long a renewal holds in a world.
+/// Duration of a renewal in a world.
 const DURATION: Duration = Duration::from_secs(12);
-/// How often it is renewed there.
+/// Renewal interval in a world.
 const RENEW: Duration = Duration::from_secs(4);
 /// Looks that may be missed before what was not seen counts: one more than the agent allows itself, for clocks differ.
 const MISSED_LOOKS: u64 = 4;
 
-/// How the Leases of a world are kept.
+/// Settings of the Leases of a world.
 pub(super) fn settings(expires: bool) -> Settings {
     Settings {
         duration: DURATION,
@@ -45,7 +45,7 @@ pub(super) fn settings(expires: bool) -> Settings {
     }
 }
 
-/// How often an agent looks at them, in milliseconds.
+/// Interval of an agent's looks at them, in milliseconds.
 pub(super) fn look_every() -> u64 {
     u64::try_from(settings(false).look_every().as_millis()).unwrap_or(u64::MAX)
 }
@@ -53,19 +53,19 @@ pub(super) fn look_every() -> u64 {
 /// A Lease in one version.
 type Version = (String, String);
 
-/// What one agent has seen of the Leases of sources. Times are the world's, in milliseconds.
+/// One agent's observations of the Leases of sources. Times are the world's, in milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct Eyes {
     looked: Option<u64>,
     /// In which version it saw each, and since when.
     since: BTreeMap<String, (String, u64)>,
-    /// When it wrote any Lease itself, last.
+    /// Time of its own last write of any Lease.
     wrote: Option<u64>,
     /// Those that stood still for a whole time once, and have not moved since.
     over: BTreeMap<String, String>,
 }
 
-/// What stands before a look: the Leases, with version and what they say, and the objects that may go.
+/// The state before a look: the Leases, with version and content, and the objects that may go.
 pub(super) struct Before {
     leases: BTreeMap<String, Arc<Value>>,
     slices: BTreeMap<(String, String), Arc<Value>>,
@@ -157,7 +157,7 @@ impl Eyes {
         self.over.extend(over);
     }
 
-    /// What it wrote itself it has seen.
+    /// An agent has seen its own writes.
     fn wrote(&mut self, cluster: &SimCluster, entries: &[Entry], now: u64) {
         let after = Before::of(cluster);
         let written = entries

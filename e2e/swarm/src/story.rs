@@ -18,7 +18,7 @@ const LOST_ROUNDS: u8 = 40;
 const LEASE_ROUNDS: u8 = 8;
 /// Rounds in which the Lease of a source expires that nobody renews, in every agent's eyes.
 pub(super) const EXPIRY_ROUNDS: u8 = 60;
-/// When a member leaves that is to, in milliseconds.
+/// Time until a leaving member leaves, in milliseconds.
 const LEAVES_AFTER_MILLIS: u32 = 2_000;
 /// Rounds in which it does.
 const LEAVES_ROUNDS: u8 = 8;
@@ -478,7 +478,7 @@ fn lie(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> Vec<What> {
     steps
 }
 
-/// What other clusters hold of this one changes.
+/// Changes objects that other clusters hold of this one.
 pub(super) fn change(draw: &mut Draw, site: usize, exported: &[(usize, Named)]) -> What {
     let name = one_of(draw, site, exported);
     match draw.below(4) {

@@ -13,13 +13,13 @@ use shared::{
 
 use oracle::laws::Law;
 
-/// Whether a rule speaks of what a cluster takes.
+/// Returns true if a rule speaks of what a cluster takes.
 fn is_about(policy: &Policy, cluster: &ClusterId) -> bool {
     let mut rules = policy.rules.iter().filter(|rule| rule.imports.is_some());
     rules.any(|rule| says(&rule.members, cluster.as_str()))
 }
 
-/// Whether a cluster may take a service by this policy.
+/// Returns true if a cluster may take a service by this policy.
 pub(super) fn may_take(policy: &Policy, cluster: &ClusterId, service: &ServiceKey) -> bool {
     let rules = policy
         .rules

@@ -143,7 +143,7 @@ impl Place {
             && self.addresses().await?.is_empty())
     }
 
-    /// What the test asks the hub's word to be, for the service of this place.
+    /// The hub's status for the service of this place.
     fn ours(&self, changes: Vec<DesiredChange>) -> Vec<DesiredChange> {
         let moved = |change| match change {
             DesiredChange::Import(mut import) => {
@@ -271,8 +271,8 @@ async fn ips_survive_and_a_restart_writes_nothing(fleet: Arc<Fleet>) -> anyhow::
     place.end().await
 }
 
-/// What ADR 0024 rests on, of each kind that the agent creates: absent it is created, and what stands there, a
-/// stranger's or the agent's own, is left as it is.
+/// The basis of ADR 0024, for each kind that the agent creates: an absent object is created, and an existing one,
+/// unmanaged or the agent's own, is left as it is.
 async fn an_apply_that_may_only_create_touches_nothing(fleet: Arc<Fleet>) -> anyhow::Result<()> {
     let place = Place::new(&fleet).await?;
     let ports = json!([{"name": "http", "port": 80}]);

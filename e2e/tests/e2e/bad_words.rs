@@ -1,6 +1,6 @@
-//! What people get wrong when members come and leave, typed as they type it, on simulated clusters and on real ones: each
-//! is told in one line what to do instead, and nothing has changed, in the log, in the policy or in a cluster.
-//! The change of authority without the old root is in the runbook of that change (`runbooks::authority`).
+//! Mistakes of people when members come and leave, typed as they type it, on simulated clusters and on real ones: each
+//! gets one line with the next step, and nothing has changed, in the log, in the policy or in a cluster. The change of
+//! authority without the old root is in the runbook of that change (`runbooks::authority`).
 
 use std::{fs, path::Path, sync::Arc};
 
@@ -25,7 +25,7 @@ use crate::{
     player::Player,
 };
 
-/// What clap has below the line that says what is wrong.
+/// clap's text below the line with the fault.
 const HELP: &str = "\n\nFor more information, try '--help'.\n";
 /// A policy that withdraws before a loss can be noticed.
 const TOO_SOON: &str = "apiVersion: tributary.dev/v1alpha1\nkind: ClustersetPolicy\nspec:\n  loss: {action: withdraw, after: 9s}\n";

@@ -19,11 +19,11 @@ use libtest_mimic::Trial;
 use serde_json::json;
 use tributary_e2e::suite::real_test;
 
-/// How many bad samples there are at least.
+/// Least number of bad samples.
 const BAD_SAMPLES_MIN: usize = 10;
 /// A namespace that is not gone after this long never will be.
 const DELETED_WAIT: Duration = Duration::from_secs(60);
-/// How a bad sample names what the API server must say.
+/// Prefix of the expected answer in a bad sample.
 const EXPECTED: &str = "# expected: ";
 
 pub(crate) fn trials() -> Vec<Trial> {

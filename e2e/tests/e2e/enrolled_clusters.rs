@@ -35,7 +35,7 @@ use crate::{
 
 /// It is played in real time, two departures among it.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How long a Cluster that is deleted is kept from going here.
+/// Longest pause of a deleted Cluster here.
 const DRAIN_LIMIT: &str = "15s";
 /// The namespace of the agent, and the Secret that its pods wait for.
 const NAMESPACE: &str = "tributary-system";
@@ -241,7 +241,7 @@ impl Stage {
         .await
     }
 
-    /// What the pod would run that was installed.
+    /// The agent that the installed pod would run.
     fn agent(&self, join: &str, id: &str) -> anyhow::Result<Program> {
         self.clusterset.spawn_agent(&AgentVariant {
             certificate: "joined",
@@ -251,7 +251,7 @@ impl Stage {
         })
     }
 
-    /// Whether there is an agent that waits for the join string: what was there before has another Deployment.
+    /// Returns true if there is an agent that waits for the join string: what was there before has another Deployment.
     async fn is_installed(&self) -> anyhow::Result<bool> {
         let deployments: Api<Deployment> = Api::namespaced(self.guest.clone(), NAMESPACE);
         let there = deployments.get_opt("tributary-agent").await?;
@@ -338,7 +338,7 @@ fn cluster(name: &str, annotations: Value) -> DynamicObject {
     serde_json::from_value(cluster).expect("an object")
 }
 
-/// What the chart adds to the account for this mode.
+/// The chart's additional rights for this mode.
 fn rights(mode: &str) -> anyhow::Result<Vec<DynamicObject>> {
     topology_rights(&[
         "--set=topology=observe,join.secretName=joining",

@@ -25,13 +25,13 @@ use tributary_e2e::suite::sim_test;
 
 use crate::player::Player;
 
-/// How long something that was asked for may take to show.
+/// Time for a requested change to show.
 const SHOW_WAIT: Duration = Duration::from_secs(30);
-/// How long grpcurl tries to connect.
+/// Time for grpcurl to connect.
 const CONNECT_SECONDS: &str = "5";
-/// How long between two looks.
+/// Interval of looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// What a user applies in `east`: a namespace, a Service with an endpoint, and its export.
+/// Objects that a user applies in `east`: a namespace, a Service with an endpoint, and its export.
 const SHOP: &str = r#"
 apiVersion: v1
 kind: Namespace
@@ -111,7 +111,7 @@ impl Grpcurl {
             .context("grpcurl does not end")??)
     }
 
-    /// What it prints when it succeeds.
+    /// Its output when it succeeds.
     async fn text(&self, words: &[&str]) -> anyhow::Result<String> {
         let output = self.output(None, words).await?;
         ensure!(
@@ -133,7 +133,7 @@ impl Grpcurl {
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 
-    /// What it says when it fails; a success is an error here.
+    /// Its output when it fails; a success is an error here.
     async fn refusal(&self, method: &str, request: Value) -> anyhow::Result<String> {
         let output = self.output(Some(&request), &[method]).await?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -20,7 +20,7 @@ use tributary_e2e::suite::sim_test;
 
 /// Clusters of the template.
 const FLEET: u32 = 50;
-/// How long it may take from the start of an agent until it is ready, in seconds.
+/// Seconds from the start of an agent until it is ready.
 const READY_WITHIN: u64 = 30;
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -152,7 +152,7 @@ async fn kinds(clusterset: &LocalClusterset) -> anyhow::Result<Vec<String>> {
     Ok(events.into_iter().map(|event| event.kind).collect())
 }
 
-/// What was decided about members and tokens; what members report of themselves comes when they look.
+/// Decisions about members and tokens; members' own reports come when they look.
 async fn decided(clusterset: &LocalClusterset) -> anyhow::Result<Vec<String>> {
     let mut kinds = kinds(clusterset).await?;
     kinds.retain(|kind| kind.starts_with("member_") || kind.starts_with("join_token_"));

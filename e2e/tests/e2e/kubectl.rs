@@ -1,5 +1,5 @@
-//! What people do with kubectl, on simulated clusters as on real ones: the kubectl of today and one of five years ago.
-//! The snapshot is what is printed on a simulated cluster; another test compares it with a real one's.
+//! People's kubectl commands, on simulated clusters as on real ones: the kubectl of today and one of five years ago.
+//! The snapshot has the output on a simulated cluster; another test compares it with a real one's.
 
 use std::{path::Path, process::Stdio, sync::Arc};
 
@@ -30,7 +30,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 
 const NAMESPACE: &str = "kubectl-test";
 
-/// What is typed; a word that ends in .yaml is one of the files below.
+/// The commands; a word that ends in .yaml is one of the files below.
 const COMMANDS: &[&str] = &[
     "create namespace kubectl-test",
     "create namespace kubectl-test",

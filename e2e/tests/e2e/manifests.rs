@@ -14,9 +14,9 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 use tributary_e2e::suite::real_test;
 
-/// How long the API server may take to see a priority class.
+/// Time for the API server to see a priority class.
 const CLASS_WAIT: Duration = Duration::from_secs(30);
-/// How often it is asked; nothing tells from outside when it has.
+/// Interval of asking it; nothing tells from outside when it has.
 const CLASS_POLL: Duration = Duration::from_millis(50);
 
 pub(crate) fn trials() -> Vec<Trial> {

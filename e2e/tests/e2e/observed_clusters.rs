@@ -26,7 +26,7 @@ use crate::charts::{fresh, topology_rights};
 
 /// The value of a variable that no class lists.
 const SECRET: &str = "hunter2";
-/// How long nothing may change where nothing is known.
+/// Time for which nothing may change while nothing is known.
 const QUIET: std::time::Duration = std::time::Duration::from_secs(3);
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -103,7 +103,7 @@ impl Stage {
         Ok(version)
     }
 
-    /// What the profile says once there are a class, a Cluster, and the right to read them.
+    /// Properties of the profile once there are a class, a Cluster, and the right to read them.
     async fn appears(&mut self, real: &str) -> anyhow::Result<Told> {
         let definitions = deploy::read_file(&deploy::fixture("cluster-api/definitions.yaml"))?;
         deploy::install_objects(&self.client, &definitions).await?;
@@ -176,7 +176,7 @@ impl Stage {
         self.tells(&Told::new()).await
     }
 
-    /// What the profile says of a topology now; never what no class lists.
+    /// Topology properties of the profile now; never one that no class lists.
     async fn told(&self) -> anyhow::Result<Told> {
         let profile = self.profiles.get("east").await?;
         let whole = serde_json::to_string(&profile)?;

@@ -32,11 +32,11 @@ use crate::charts::{fresh, topology_rights};
 
 /// A class, its templates and two Clusters.
 const ESTATE: &str = include_str!("../../fixtures/cluster-api/estate.yaml");
-/// How long a machine that is none takes.
+/// Time for a pretended machine to come up.
 const MACHINE_TAKES: Duration = Duration::from_millis(700);
 /// It is played in real time: two rollouts after another, twice.
 const LIMIT: Duration = Duration::from_secs(300);
-/// How long nothing may be written beside another controller: longer than the hub waits from one look to the next.
+/// Time without writes beside another controller: longer than the hub waits from one look to the next.
 const QUIET: Duration = Duration::from_secs(6);
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -163,7 +163,7 @@ impl Stage {
         self.clusterset.start_hub_with(&flags).await
     }
 
-    /// What a Cluster is made of, as the hub says it to an operator.
+    /// The hub's explanation of a Cluster for an operator.
     async fn explains(&self) -> anyhow::Result<()> {
         let mut inspection = self.clusterset.inspect().await?;
         let asked = |name: &str| v1::ExplainRequest {

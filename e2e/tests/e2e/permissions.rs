@@ -14,7 +14,7 @@ use tributary_e2e::permissions::red;
 use tributary_e2e::permissions::scenario::{self, DEADLINE, Scenario};
 use tributary_e2e::suite::{plain_test, real_test, real_test_with_denials};
 
-/// How long the scenario waits that lacks a right here.
+/// Time of the scenario that lacks a right here.
 const WITHOUT_A_RIGHT: Duration = Duration::from_secs(3);
 
 pub(crate) fn trials() -> Vec<Trial> {

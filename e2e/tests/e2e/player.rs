@@ -13,7 +13,7 @@ use cluster::{
 use hub::args::{Cli, Command};
 use shared::testing::advice::words;
 
-/// Whose certificate a command is given that names none.
+/// Name of the certificate for a command that names none.
 const OPERATOR: &str = "operator";
 
 /// Somebody with a terminal.
@@ -21,7 +21,7 @@ const OPERATOR: &str = "operator";
 pub(crate) struct Player {
     /// Words of the page, and what this reader types for each; `certs` also stands in `certs/ca.crt`.
     words: Vec<(&'static str, String)>,
-    /// What `kubectl` of a page speaks to.
+    /// Kubeconfig of a page's `kubectl`.
     pub(crate) kubeconfig: Option<PathBuf>,
 }
 

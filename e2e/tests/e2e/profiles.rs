@@ -51,7 +51,7 @@ use tokio::{sync::mpsc, task::JoinHandle, time::timeout};
 use tokio_util::sync::CancellationToken;
 use tributary_e2e::suite::{real_test, sim_test};
 
-/// How long anything may take to be seen.
+/// Time for anything to be seen.
 pub(crate) const SEEN_WAIT: Duration = Duration::from_secs(30);
 
 pub(crate) fn trials() -> Vec<Trial> {

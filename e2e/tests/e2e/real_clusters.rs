@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tributary_e2e::suite::{SCENARIO_WAIT, real_test, test_with_own_clusters};
 
-/// How long a cluster may take for anything that is asked of it here.
+/// Time for a cluster to do anything that is asked of it here.
 const WAIT: Duration = Duration::from_secs(60);
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -238,7 +238,7 @@ async fn restart(fleet: Arc<Fleet>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What earlier tests left in other namespaces may still be on its way out.
+/// Objects of earlier tests in other namespaces may still be going.
 async fn versions_in(client: &kube::Client, namespace: &str) -> anyhow::Result<ResourceVersions> {
     let mut versions = resource_versions(client).await?;
     versions.retain(|key, _| key.contains(&format!(" {namespace}/")));

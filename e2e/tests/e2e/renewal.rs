@@ -16,8 +16,8 @@ use tributary_e2e::suite::{real_test, sim_test};
 
 use crate::join::{joinable_on, made, start_hub};
 
-/// How long certificates last here: they are renewed about every 40 s, and a hub that starts on a busy machine has
-/// the 20 s that are left then.
+/// Lifetime of certificates here: they are renewed about every 40 s, and a hub that starts on a busy machine has the 20
+/// s that are left then.
 const LIFETIME: &str = "60s";
 /// Longest wait for a renewal, or for the end of a session.
 const RENEWAL_WAIT: Duration = Duration::from_secs(150);
@@ -120,8 +120,8 @@ impl Story {
         Ok(Credentials::from_pem(&files.read()?)?.facts().key_fingerprint)
     }
 
-    /// Whether a `member_rekeyed` admitted a key of its. Without that word it is news of a certificate: of the second one
-    /// for a key, where the answer with the first was lost.
+    /// Returns true if a `member_rekeyed` admitted a key of its. Without that word it is news of a certificate: of the
+    /// second one for a key, where the answer with the first was lost.
     async fn a_rekey_admitted_a_key(&self) -> anyhow::Result<bool> {
         let events = questions::events(&self.clusterset).await?;
         Ok(events

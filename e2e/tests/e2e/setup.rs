@@ -50,7 +50,7 @@ const INIT_STEPS: [&str; 10] = [
     "hub",
     "address",
 ];
-/// What kubeadm writes.
+/// The Corefile of kubeadm.
 const COREFILE: &str = ".:53 {\n    errors\n    kubernetes cluster.local in-addr.arpa ip6.arpa {\n        pods insecure\n    }\n    \
     forward . /etc/resolv.conf\n    reload\n}\n";
 

@@ -1,4 +1,4 @@
-//! What the simulated cluster does beyond single answers: watches, controllers, faults, the request record.
+//! Tests of the simulated cluster beyond single answers: watches, controllers, faults, the request record.
 
 use std::sync::Arc;
 

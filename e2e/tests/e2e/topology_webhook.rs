@@ -263,7 +263,7 @@ impl Stage {
         Ok(())
     }
 
-    /// What the configuration says of a hub that does not answer.
+    /// The configuration's answer for a hub that does not answer.
     async fn is_away(&mut self) -> anyhow::Result<()> {
         self.clusterset.stop_hub().await?;
         let bad = without(class(), "/spec/infrastructure/templateRef/name");
@@ -311,7 +311,7 @@ impl Stage {
     }
 }
 
-/// What an API server says that refuses.
+/// The refusal of an API server.
 fn said<T>(answer: Result<T, kube::Error>) -> Result<(), String> {
     match answer {
         Ok(_) => Ok(()),

@@ -140,7 +140,7 @@ fn hub_fits() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the agent is told to do by its container, with these hubs in its ConfigMap.
+/// The agent's arguments in its container, with these hubs in its ConfigMap.
 pub(crate) fn agent_run(container: &Value, hubs: &str) -> anyhow::Result<Box<agent::args::RunArgs>> {
     let line = command_line(container, |_| hubs.to_owned())?;
     match agent::args::Cli::try_parse_from(line)?.command {
@@ -186,7 +186,7 @@ fn here(line: &[String], values: &[(&str, OsString)]) -> anyhow::Result<Vec<OsSt
     Ok(arguments)
 }
 
-/// What differs here from a pod: where the files are, and that ports are taken as they come.
+/// Differences from a pod: the places of files, and ports as they come.
 fn files(clusterset: &LocalClusterset, name: &str) -> [(&'static str, OsString); 4] {
     let file = |file: String| clusterset.certificate(&file).into();
     [

@@ -22,7 +22,7 @@ use super::{
 
 /// The longest build; the first one builds every dependency.
 const BUILD_TIME_MAX: Duration = Duration::from_secs(45 * 60);
-/// How often it is built again without what did not compile: each stage of the compiler finds errors of its own.
+/// Number of builds without the parts that did not compile: each stage of the compiler finds errors of its own.
 const ROUNDS_MAX: usize = 20;
 
 /// Unit tests of a package, or one of its integration tests.
@@ -43,7 +43,7 @@ impl fmt::Display for TestTarget {
     }
 }
 
-/// What is wanted of a build.
+/// The wanted build.
 #[derive(Debug, Clone, Default)]
 pub struct Wanted {
     /// Test programs.
@@ -52,7 +52,7 @@ pub struct Wanted {
     pub simulations: Vec<&'static str>,
 }
 
-/// What was built.
+/// The finished build.
 #[derive(Debug, Default)]
 pub struct Built {
     /// Test programs.
@@ -65,7 +65,7 @@ pub struct Built {
     pub refused: BTreeMap<Number, String>,
 }
 
-/// What the compiler has against the copy.
+/// The compiler's errors in the copy.
 #[derive(Debug, Default)]
 struct Errors {
     /// Each with every place that it names, the main ones first.
@@ -123,7 +123,7 @@ fn blamed(plan: &Plan, errors: &Errors) -> BTreeMap<Number, String> {
     found.collect()
 }
 
-/// Where everything wanted was built; else what the compiler says.
+/// Builds the programs; returns the compiler's errors if it fails.
 async fn programs(copy: &Copy, wanted: &Wanted, built: &mut Built) -> anyhow::Result<Option<Errors>> {
     // Without a test that is named, cargo would build all of them.
     if !wanted.tests.is_empty()
@@ -150,8 +150,8 @@ async fn programs(copy: &Copy, wanted: &Wanted, built: &mut Built) -> anyhow::Re
     Ok(None)
 }
 
-/// What builds all tests that are wanted. The whole workspace is named, so that dependencies are built once: for
-/// fewer packages they would have other features.
+/// Arguments that build all wanted tests. The whole workspace is named, so that dependencies are built once: for fewer
+/// packages they would have other features.
 fn tests(wanted: &Wanted) -> Vec<&str> {
     let mut arguments = vec!["test", "--no-run", "--no-fail-fast", "--workspace"];
     if wanted.tests.iter().any(|test| test.target.is_none()) {
@@ -293,7 +293,7 @@ impl Diagnostic {
 }
 
 impl Span {
-    /// Where it is, and where the macro was called that it comes from.
+    /// Its place, and that of the macro call that it comes from.
     fn places(&self, places: &mut Vec<(PathBuf, usize)>) {
         places.push((self.file_name.clone(), self.line_start));
         if let Some(expansion) = &self.expansion {

@@ -46,17 +46,17 @@ impl Copy {
         &self.workspace
     }
 
-    /// Where the copy is.
+    /// Root of the copy.
     pub fn root(&self) -> PathBuf {
         self.directory.join("copy")
     }
 
-    /// Where it is built.
+    /// Its target directory.
     pub fn target(&self) -> PathBuf {
         self.directory.join("target")
     }
 
-    /// Where results are kept from one run to the next.
+    /// Directory of results between runs.
     pub fn record(&self, name: &str) -> PathBuf {
         self.directory.join(name)
     }
@@ -121,7 +121,7 @@ fn tracked(workspace: &Path) -> anyhow::Result<BTreeSet<PathBuf>> {
     Ok(files)
 }
 
-/// What tests of an earlier bug left behind, and files that are tracked no more.
+/// Removes the leftovers of an earlier bug's tests, and files that are no longer tracked.
 fn remove_others(root: &Path, directory: &Path, tracked: &BTreeSet<PathBuf>) -> anyhow::Result<()> {
     for entry in fs::read_dir(root.join(directory))? {
         let entry = entry?;

@@ -6,9 +6,9 @@ use std::ops::Range;
 /// A piece of a text, in bytes, and what stands in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Edit {
-    /// Which bytes.
+    /// The replaced bytes.
     pub range: Range<usize>,
-    /// What they become.
+    /// Their replacement.
     pub replacement: String,
 }
 

@@ -11,7 +11,7 @@ use syn::{
 /// A function with a body that is in no other function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Function {
-    /// What is between its braces, in bytes.
+    /// The part between its braces, in bytes.
     pub(super) body: Range<usize>,
     /// Why its body cannot be chosen when it runs.
     pub(super) obstacle: Option<&'static str>,

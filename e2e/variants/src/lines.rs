@@ -27,7 +27,7 @@ impl Lines {
     }
 }
 
-/// What these change in the files below `root`. An error says which text is not there.
+/// The edits of these in the files below `root`. An error names a missing text.
 pub fn edits(all: &[Lines], root: &Path) -> anyhow::Result<Vec<(PathBuf, Edit)>> {
     let mut edits = Vec::new();
     for Lines { file, find, replace } in all {

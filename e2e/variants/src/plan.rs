@@ -15,7 +15,7 @@ use super::{
     weave::{Woven, unfit, weave},
 };
 
-/// Where the number is read that every crate asks for.
+/// File that reads the number, which every crate asks for.
 const LIBRARY: &str = "shared/model/src/lib.rs";
 
 /// A wrong variant of the product.
@@ -23,7 +23,7 @@ const LIBRARY: &str = "shared/model/src/lib.rs";
 pub struct Variant {
     /// Its number, from one on.
     pub number: Number,
-    /// What is different, in files below the workspace.
+    /// Differences in files below the workspace.
     pub edits: Vec<(PathBuf, Edit)>,
 }
 
@@ -85,7 +85,7 @@ impl Plan {
             .collect()
     }
 
-    /// Whose copy a line is.
+    /// Number of the copy that a line belongs to.
     pub fn whose(&self, file: &Path, line: usize) -> Option<Number> {
         let copies = &self.files.get(file)?.copies;
         let copy = copies.iter().find(|(lines, _)| lines.contains(&line));

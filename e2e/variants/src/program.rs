@@ -26,11 +26,11 @@ const FAILED_TESTS_MAX: usize = 1_000;
 pub struct TestProgram {
     /// Its file.
     pub path: PathBuf,
-    /// Where its tests expect to run: the directory of their package.
+    /// Working directory of its tests: that of their package.
     pub directory: PathBuf,
 }
 
-/// Which tests are run, and how.
+/// The tests to run, and the way.
 #[derive(Debug, Clone, Default)]
 pub struct Selection<'a> {
     /// Those whose path has this in it.
@@ -43,7 +43,7 @@ pub struct Selection<'a> {
     pub first_failure: bool,
 }
 
-/// How a run of tests ended.
+/// The end of a run of tests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// All passed.
@@ -68,7 +68,7 @@ impl fmt::Display for Ended {
 }
 
 impl TestProgram {
-    /// Whether it has a test of the selection.
+    /// Returns true if it has a test of the selection.
     pub async fn has(&self, selection: &Selection<'_>) -> anyhow::Result<bool> {
         let mut list = self.command(selection);
         list.args(["--list", "--format", "terse"]);
@@ -168,7 +168,7 @@ async fn failed(
     Ok(failed)
 }
 
-/// What a program says as a variant, unless it takes too long; then, and when this is dropped, it is killed.
+/// Output of a program as a variant, unless it takes too long; then, and when this is dropped, it is killed.
 pub async fn output(
     program: &Path,
     variant: Number,

@@ -14,7 +14,7 @@ use super::{
 pub(super) struct Woven {
     /// Its text.
     pub(super) text: String,
-    /// Which lines are whose copy, from one on.
+    /// Lines and the copies that they belong to, from one on.
     pub(super) copies: Vec<(RangeInclusive<usize>, Number)>,
 }
 

@@ -6,7 +6,7 @@ use event_log::Retention;
 /// Names every bound. The defaults are the product's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// Requests that may wait for the writer. A session that finds no room reads no more from its member.
+    /// Requests that may wait for the writer. A session without room reads no more from its member.
     pub inbox: usize,
     /// A batch is closed at this many events …
     pub batch_events: usize,
@@ -31,7 +31,7 @@ pub struct Bounds {
     pub disk_reserve_percent: u8,
     /// Removals that are remembered. It decides what the state holds: a log that says otherwise gets an event.
     pub tombstones: u32,
-    /// Effects of one member's messages that may wait for the writer before no more are read.
+    /// Effects of one member's messages that may wait for the writer before reading stops.
     pub effects: usize,
     /// Bytes of objects after which a message to a member is full.
     pub chunk_bytes: usize,

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use model::UnixMillis;
 use tokio::time::Instant;
 
-/// What the clocks show at one moment: what machines are given instead of a clock.
+/// The clocks at one moment: machines get it instead of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
     /// Monotonic microseconds.

@@ -1,5 +1,5 @@
-//! What an operator's decision does, in sentences for people, seen in the state on which it is decided.
-//! Pure; whether the decision is allowed at all is the fold's to say.
+//! The effects of an operator's decision, in sentences for people, computed from the state on which it is decided.
+//! Pure; the fold says whether the decision is allowed at all.
 
 mod leaving;
 mod loss;
@@ -88,7 +88,7 @@ fn evict(state: &State, cluster: &ClusterId) -> Effects {
     }
 }
 
-/// What a member took back goes as it would have gone.
+/// Effects of accepting a member's withdrawals: they take place as usual.
 fn release_brake(state: &State, cluster: &ClusterId) -> Effects {
     let member = state.current_member(cluster);
     let held: Vec<&ServiceKey> = member
@@ -99,18 +99,18 @@ fn release_brake(state: &State, cluster: &ClusterId) -> Effects {
         1 => "1 export".to_owned(),
         more => format!("{more} exports"),
     };
-    let what = format!("{count} that {cluster} took back end");
+    let what = format!("{count} that {cluster} withdrew end");
     let mut expected = withdrawn(state, cluster, &what, &held);
     expected.push(format!(
-        "{cluster} stays a member with what it exports; it is held again if it takes back too much at once again"
+        "{cluster} stays a member with what it exports; it is put on hold again if it withdraws too much at once again"
     ));
     Effects {
         expected,
-        nothing: Some(format!("nothing to do: nothing of {cluster} is held")),
+        nothing: Some(format!("nothing to do: no export of {cluster} is on hold")),
     }
 }
 
-/// Who is withdrawn then.
+/// Lists the members that would be withdrawn.
 fn release_self_preservation(state: &State) -> Effects {
     let after = state.loss().after_millis / 1_000;
     let lost = state.members().iter().filter(|(_, member)| {
@@ -189,7 +189,7 @@ fn forget(state: &State, cluster: &ClusterId) -> Effects {
     };
     Effects {
         expected: vec![
-            format!("{known}; nothing of it is waited for any more"),
+            format!("{known}; the hub no longer waits for it"),
             format!("objects that members still hold from {cluster} are removed there, with their endpoints"),
             format!("the id {cluster} is free: a cluster with any new key may join under it"),
         ],
@@ -198,10 +198,10 @@ fn forget(state: &State, cluster: &ClusterId) -> Effects {
     }
 }
 
-/// What follows for the one whose key it is, and for everybody else who has it.
+/// Effects on the holder of the key, and on everybody else who has it.
 fn revoke(state: &State, holder: &KeyHolder, key: KeyFingerprint) -> Effects {
     let mut expected = vec![format!(
-        "key {key} is refused for ever, whoever comes with it; what is open under it ends"
+        "key {key} is refused for ever, in any certificate; its open connections end"
     )];
     let came_of_it = match holder {
         KeyHolder::Member(_) => state.certified_over(key),
@@ -223,7 +223,7 @@ fn revoke(state: &State, holder: &KeyHolder, key: KeyFingerprint) -> Effects {
         match stay {
             same if same == member.keys().len() => {}
             0 => expected.push(format!(
-                "{cluster} has no other key: it stays a member with what it exports, and is not heard until an operator \
+                "{cluster} has no other key: it stays a member with its exports, and cannot connect until an operator \
                  admits a new one (`member rekey`)"
             )),
             more => expected.push(format!("{cluster} keeps {more} other keys")),
@@ -247,7 +247,7 @@ fn new_key_needed(role: &str, name: &str) -> String {
     format!("{role} {name} needs a certificate with a new key; other certificates of that name stay good")
 }
 
-/// Who stands first then: the oldest one.
+/// Names the export that would come first: the oldest one.
 fn release(state: &State, service: &ServiceKey) -> Effects {
     let held = state.contest(service).map(|contest| &contest.standing.cluster);
     let oldest = state.exporters(service).filter_map(|cluster| {
@@ -264,8 +264,8 @@ fn release(state: &State, service: &ServiceKey) -> Effects {
     );
     Effects {
         expected: vec![format!(
-            "{held} is not held in the first place for {service} any more: the import is as the oldest export has it that \
-             is taken, which is {oldest}'s unless it is refused"
+            "{held} no longer keeps the first place for {service}: the import follows the oldest accepted export, which is \
+             {oldest}'s unless it is refused"
         )],
         nothing: None,
     }

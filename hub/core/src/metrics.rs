@@ -63,10 +63,10 @@ struct TotalLabel {
 
 /// The older export got the first place.
 const CONTEST_TAKEN: &str = "taken";
-/// The export that stood first kept the place.
+/// The first export kept its place.
 const CONTEST_HELD: &str = "held";
 
-/// What the writer counts.
+/// The writer's metrics.
 #[derive(Debug, Clone)]
 pub struct WriterMetrics {
     events: Counter,
@@ -206,7 +206,7 @@ impl WriterMetrics {
         );
     }
 
-    /// What policy and precedence come to.
+    /// Registers the metrics of policy and precedence.
     fn register_policy(&self, registry: &mut Registry) {
         registry.register(
             "exports_refused",
@@ -250,7 +250,7 @@ impl WriterMetrics {
         );
     }
 
-    /// What the log takes and keeps.
+    /// Registers the metrics of the log's intake and size.
     fn register_log(&self, registry: &mut Registry) {
         registry.register_with_unit(
             "log_on_disk",
@@ -333,7 +333,7 @@ impl WriterMetrics {
         }
     }
 
-    /// How many exports are in conflict for each reason.
+    /// Sets the number of exports in conflict by reason.
     pub fn conflicts(&self, count: impl Fn(ConflictReason) -> u64) {
         for reason in ConflictReason::ALL {
             let label = ConflictLabel {
@@ -343,7 +343,7 @@ impl WriterMetrics {
         }
     }
 
-    /// How many exports are not taken, by reason.
+    /// Sets the number of refused exports by reason.
     pub fn exports_refused(&self, count: impl Fn(DenialReason) -> u64) {
         for reason in [DenialReason::Namespace, DenialReason::Policy] {
             let label = ConflictLabel {
@@ -355,7 +355,7 @@ impl WriterMetrics {
         }
     }
 
-    /// Of how many members something waits for room in their budgets.
+    /// Number of members with items that wait for room in their budgets.
     pub fn members_over_budget(&self, members: usize) {
         self.members_over_budget.set(members as i64);
     }
@@ -369,18 +369,18 @@ impl WriterMetrics {
         }
     }
 
-    /// How many members are to leave.
+    /// Sets the number of members that are to leave.
     pub fn leaving(&self, members: usize) {
         self.members_leaving.set(members as i64);
     }
 
-    /// How many members the removal brake holds, and how many of their exports.
+    /// Sets the number of members on hold, and of their exports.
     pub fn held(&self, (members, exports): (usize, usize)) {
         self.members_held.set(members as i64);
         self.exports_held.set(exports as i64);
     }
 
-    /// An export stated to be older than the one that stood first, which is held there or is not.
+    /// An export claimed to be older than the first one, which keeps its place or does not.
     pub fn precedence_contested(&self, held: bool) {
         let outcome = if held { CONTEST_HELD } else { CONTEST_TAKEN };
         self.precedence_contests
@@ -388,7 +388,7 @@ impl WriterMetrics {
             .inc();
     }
 
-    /// How many sessions are open.
+    /// Sets the number of open sessions.
     pub fn sessions(&self, open: usize) {
         self.sessions.set(open as i64);
     }

@@ -2,8 +2,8 @@
 //! Pure but for looking at the view it is given: it holds positions, never content, so a slow reader costs
 //! memory in keys and gets the latest state. It never decides what a member should hold.
 //!
-//! Of what a member certainly holds it is sent the difference. It compares what it holds with what that leads from, and
-//! asks for the whole if it must: what is certain here decides what is sent, never what comes of it.
+//! A member receives the difference to what it certainly holds. It compares what it holds with what that leads from,
+//! and asks for the whole if it must: what is certain here decides what is sent, never what comes of it.
 
 mod takes;
 
@@ -26,7 +26,7 @@ const SCAN_MAX: usize = 20_000;
 /// encode alike, and every difference costs one more way there and back.
 pub const WANTED_PATIENCE: usize = 64;
 
-/// Where a member stands.
+/// The position of a member.
 #[derive(Debug)]
 pub struct Push {
     member: ClusterId,
@@ -41,20 +41,20 @@ pub struct Push {
     told: Option<Cursor>,
     /// True when something for this member was sent since `told`.
     unsettled: bool,
-    /// When the oldest change was recorded that was sent since `told`, in monotonic milliseconds, if that is known. A
-    /// snapshot counts for none.
+    /// Time at which the oldest change sent since `told` was recorded, in monotonic milliseconds, if known. A snapshot
+    /// does not count.
     oldest_sent: Option<u64>,
     told_changes: Option<ToldChanges>,
-    /// What the policy of the clusterset lets it take.
+    /// The member's import filter, from the clusterset's policy.
     takes: Takes,
     /// The member understands differences, and could make objects of them.
     differences: bool,
-    /// Of everything within its interest the member was sent the version that stood at this revision, and nothing before
-    /// it is missing: `None` while a snapshot or an added namespace is under way.
+    /// For everything within its interest the member has received the version at this revision, and nothing before it
+    /// is missing: `None` while a snapshot or an added namespace is under way.
     caught_up: Option<Revision>,
-    /// What it asked for whole and was not sent yet; at most [`ITEMS_WANTED_MAX`].
+    /// Objects that it requested whole and that were not sent yet; at most [`ITEMS_WANTED_MAX`].
     wanted: BTreeSet<DerivedKey>,
-    /// How often it asked.
+    /// Number of requests.
     asked: usize,
     differences_sent: u64,
 }
@@ -64,7 +64,7 @@ pub struct Push {
 pub struct ToldChanges {
     /// Up to where.
     pub revision: Revision,
-    /// When the oldest of them was recorded, in monotonic milliseconds.
+    /// Time at which the oldest of them was recorded, in monotonic milliseconds.
     pub recorded_at: u64,
 }
 
@@ -146,8 +146,8 @@ impl Push {
         Self { differences, ..self }
     }
 
-    /// The member could make no objects of what it was sent of these, and wants them whole. What it may not see is passed
-    /// over, and so is everything while a snapshot brings it anyway. If more wait than may, one does.
+    /// The member could make no objects of what it was sent of these, and wants them whole. Objects that it may not see
+    /// are skipped, and so is everything that a snapshot brings anyway. If more wait than may, one does.
     pub fn want(&mut self, keys: BTreeSet<DesiredKey>) {
         self.asked = self.asked.saturating_add(keys.len());
         self.differences &= self.asked <= WANTED_PATIENCE;
@@ -167,7 +167,7 @@ impl Push {
         }
     }
 
-    /// How many differences were sent.
+    /// Number of differences sent.
     pub fn differences_sent(&self) -> u64 {
         self.differences_sent
     }
@@ -184,7 +184,7 @@ impl Push {
         }
         self.interest.generation = generation;
         let Namespaces::Only(names) = &mut self.interest.namespaces else {
-            // Who hears everything hears of every namespace already: nothing waits to be told.
+            // A member interested in everything has every namespace already: nothing waits to be sent.
             return;
         };
         names.retain(|name| !removed.contains(name));
@@ -207,7 +207,7 @@ impl Push {
         &self.interest.namespaces
     }
 
-    /// How many namespaces the member is interested in; `None`: all.
+    /// Number of namespaces in the member's interest; `None`: all.
     pub fn interest_size(&self) -> Option<usize> {
         match &self.interest.namespaces {
             Namespaces::All => None,
@@ -243,9 +243,9 @@ impl Push {
         }
     }
 
-    /// Tombstones of what this member holds may be gone from the view: it was slow, or one revision removed more
-    /// than are kept. Objects of a snapshot under way count too, for they are as of when they were sent. A new
-    /// snapshot shows by what it leaves out what was removed.
+    /// Tombstones of what this member holds may be gone from the view: it was slow, or one revision removed more than
+    /// are kept. Objects of a snapshot under way count too, in the version that was sent. A new snapshot shows by what
+    /// it leaves out what was removed.
     fn may_have_missed_a_removal(&self, view: &View) -> bool {
         // Rules of another version put the floor above the head until their first event is durable.
         let floor = view.tombstone_floor().min(view.head().revision);
@@ -353,9 +353,9 @@ impl Push {
         })
     }
 
-    /// What the member wants whole, in the version that stands now, or its removal. The position is told once more behind
-    /// it: what the member was told before that it does not believe. What has left no trace here was removed, and that
-    /// was sent, or a snapshot is due.
+    /// The next object that the member wants whole, in its current version, or its removal. The position follows once
+    /// more, since the member distrusts the one it got before. An object without a trace here was removed: either its
+    /// removal was sent, or a snapshot is due.
     fn next_wanted(&mut self, view: &View) -> Option<HubMessage> {
         let mut chunk = Chunk::of(self.chunk_bytes);
         while !chunk.is_full()
@@ -419,7 +419,7 @@ impl Push {
             if self.concerns(&change.1)
                 && let Some(entry) = view.entry(&change.1)
             {
-                // What stood when it was last sent everything is what it holds.
+                // Its state is what existed when it was last sent everything.
                 let difference = held.and_then(|held| entry.item.since(held));
                 self.differences_sent += u64::from(difference.is_some());
                 chunk.push(difference.unwrap_or_else(|| entry.item.bytes()));
@@ -453,7 +453,7 @@ impl Push {
     }
 }
 
-/// Whether the interest still covers a room of a snapshot that was begun under an older one.
+/// Returns true if the interest still covers a room of a snapshot that was begun under an older one.
 fn covers(interest: &Interest, room: &Room) -> bool {
     match room {
         Room::Namespace(name) => interest.namespaces.contains(name),
@@ -484,7 +484,7 @@ impl Rooms {
                 rooms.pop_front();
             }
             Self::All { last, current } => {
-                // The member's own room comes first and stands after every namespace in the order of rooms.
+                // The member's own room comes first and sorts after every namespace in the order of rooms.
                 if let Some(Room::Namespace(name)) = current.take() {
                     *last = Some(Room::Namespace(name));
                 }
@@ -517,7 +517,7 @@ impl Chunk {
     }
 
     /// Adds the objects of a room after `last` that the member takes; true when none is left. A message of a call that
-    /// passed over as many as it may can be empty: the next one goes on.
+    /// skipped its maximum can be empty: the next one continues.
     fn fill(&mut self, view: &View, room: &Room, last: &mut Option<DerivedKey>, takes: &Takes) -> bool {
         let start = last.clone();
         for (key, entry) in view.objects(room, start.as_ref()) {

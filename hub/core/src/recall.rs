@@ -20,7 +20,7 @@ const PAGE_FACTS_BYTES: usize = 4 * 1024 * 1024;
 pub const LOG_FACTS_BYTES: usize = 64 * 1024 * 1024;
 /// Facts of fewer bytes are not kept: hardly ever does a difference lead on from one.
 const KEPT_BYTES_MIN: usize = 32;
-/// What keeping one costs besides its bytes.
+/// Memory of an entry besides its bytes.
 const ENTRY_BYTES: usize = 64;
 /// One event, however large it is.
 const ONE: Budget = Budget { events: 1, bytes: 0 };
@@ -45,7 +45,7 @@ impl From<Corruption> for RecallError {
 /// Gives the payload of an earlier event of the same epoch, `None` if the log does not have it.
 pub type ReadPayload<'a> = dyn FnMut(Revision) -> Result<Option<Vec<u8>>, LogError> + 'a;
 
-/// The facts that were read last, for the differences that lead on from them.
+/// The facts read last, as bases of later differences.
 #[derive(Debug)]
 pub struct Recall {
     epoch: Epoch,
@@ -172,8 +172,8 @@ pub struct Page {
     pub head: Cursor,
 }
 
-/// As [`History::read`], with whole facts: the budget is one of both, what is read and what it comes to. A page ends
-/// before an event that cannot be read, and the next one says why.
+/// As [`History::read`], with whole facts: the budget bounds both, the bytes read and the result. A page ends before an
+/// event that cannot be read, and the next one says why.
 pub fn read(
     history: &dyn History,
     epoch: Epoch,
@@ -184,7 +184,7 @@ pub fn read(
         let page = history.read(epoch, from, budget)?;
         let first = page.events.first().map(|event| event.revision);
         match (whole(history, epoch, page, budget.bytes), first) {
-            // The segment went while it was read. Where the oldest was asked for, another one is now.
+            // The segment went while it was read. The oldest has changed since it was requested.
             (Err(RecallError::Log(LogError::Forgotten { asked, .. })), Some(first)) => {
                 let oldest = history.first_revision(epoch);
                 if oldest <= first {
@@ -227,7 +227,7 @@ fn whole(
     Ok(Page { events, head })
 }
 
-/// What was stored at a revision, if the log has it.
+/// The payload stored at a revision, if the log has it.
 pub fn payload_at(
     history: &dyn History,
     epoch: Epoch,

@@ -1,6 +1,6 @@
-//! From the log to the state: the newest snapshot and the events after it, verified as they are read.
-//! It blocks, and runs once, before anything is served. Reading, decoding and folding go on at the same time
-//! (`decoding.rs`); the caller's thread folds, in the order of the log.
+//! From the log to the state: the newest snapshot and the events after it, verified as they are read. It blocks, and
+//! runs once, before anything is served. Reading, decoding and folding run at the same time (`decoding.rs`); the
+//! caller's thread folds, in the order of the log.
 
 mod decoding;
 
@@ -27,7 +27,7 @@ pub enum ReplayError {
     Event {
         /// Its revision.
         revision: u64,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
     /// The snapshot cannot be restored.
@@ -56,14 +56,14 @@ fn replay_by(rules: Rules, reader: &LogReader) -> Result<(State, Cursor), Replay
         let head = reading
             .join()
             .unwrap_or_else(|cause| std::panic::resume_unwind(cause));
-        // A fold that gave up is why the reader found nobody: its reason is the one to tell. What was folded
-        // before the reader failed is thrown away.
+        // A fold that gave up is why the reader found nobody: its reason is the one to tell. The state folded before
+        // the reader failed is dropped.
         let (replaying, head) = (folded?, head?);
         Ok((replaying.finish()?, head))
     })
 }
 
-/// Folds what comes until no more does; whether that was all, the reader knows.
+/// Folds all items; the reader knows whether that was all.
 fn fold_all(rules: Rules, items: Items) -> Result<Replaying, ReplayError> {
     let mut replaying = Replaying {
         rules,
@@ -239,7 +239,7 @@ mod tests {
         }
     }
 
-    /// What a release of version 3 says of a log of these events.
+    /// The outcome of opening a log of these events with a release of version 3.
     fn by_the_third(events: &[Event], snapshot_after: Option<usize>) -> Result<u32, ForeignRules> {
         let (mut log, mut state) = (log(), State::new());
         for (number, event) in events.iter().enumerate() {

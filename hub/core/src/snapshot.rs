@@ -259,7 +259,7 @@ fn member_from_proto(member: v1::SnapshotMember) -> Decoded<MemberRow> {
     })
 }
 
-/// Of what is not known nothing stands in a snapshot: it has the bytes that older builds give it.
+/// An unknown value is not in a snapshot: it has the bytes of older builds.
 fn terms_to_proto((key, known): (&KeyFingerprint, &AdmittedKey)) -> Option<v1::SnapshotKeyTerms> {
     (*known != AdmittedKey::default()).then(|| v1::SnapshotKeyTerms {
         key_fingerprint: key.0.to_vec(),

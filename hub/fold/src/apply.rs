@@ -1,4 +1,4 @@
-//! Which file folds which kind of event. Total: whatever the log holds, it gives a state.
+//! Folds an event: chooses the file for its kind. Total: any log gives a state.
 
 use model::{ClusterId, Event, Fact};
 

@@ -1,8 +1,8 @@
-//! The removal brake: a member that takes back most of its exports at once (its cluster lost the definition, or somebody
-//! uninstalled another product) is held, by a recorded decision. Its removals are facts as ever; what it took back goes on
-//! to count in what is derived, until each export comes back, the brake is released, or the incarnation ends. Its endpoints
-//! are sent only where no other member serves: they may be dead, and nobody corrects them.
-//! When it is to be decided is said elsewhere, for that takes a clock.
+//! The mass-withdrawal hold: a member that withdraws most of its exports at once (its cluster lost the definition, or
+//! somebody uninstalled another product) is put on hold, by a recorded decision. Its removals are facts as usual; the
+//! withdrawn exports still count in everything derived, until each export comes back, the hold ends, or the incarnation
+//! ends. Its endpoints are sent only where no other member serves: they may be dead, and nobody corrects them. Another
+//! module decides when, because that takes a clock.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use model::{ClusterId, Fact, ServiceKey, UnixMillis};
 
 use super::{Draft, Member, Rejection, State, derived::Step, exports, remembered, taken_back::EngagedBrake};
 
-/// Engages the brake of a member that is about to take back these exports at a time, if that is most of what it has,
-/// with what it took back lately.
+/// Puts a member on hold that is about to withdraw these exports at a time, if that is most of its exports, together
+/// with its recent withdrawals.
 pub(super) fn engage(
     state: &State,
     cluster: &ClusterId,
@@ -40,7 +40,7 @@ pub(super) fn engage(
     Ok(vec![Draft::decided(cluster, engaged)])
 }
 
-/// Lets go what is held of a member; nothing, if nothing is. Without an operator it is nobody's decision.
+/// Ends the hold on a member; does nothing without one. Without an operator it is nobody's decision.
 pub(super) fn release(state: &State, cluster: &ClusterId, operator: &str) -> Result<Vec<Draft>, Rejection> {
     let member = current(state, cluster)?;
     let engaged = member.taken_back.brake().is_some();
@@ -50,7 +50,7 @@ pub(super) fn release(state: &State, cluster: &ClusterId, operator: &str) -> Res
     })))
 }
 
-/// The member, or the rejection that everything of a stranger gets.
+/// The member, or the rejection for a cluster that is none.
 fn current<'a>(state: &'a State, cluster: &ClusterId) -> Result<&'a Member, Rejection> {
     let stranger = || Rejection::NotAMember {
         cluster: cluster.clone(),
@@ -58,7 +58,7 @@ fn current<'a>(state: &'a State, cluster: &ClusterId) -> Result<&'a Member, Reje
     state.current_member(cluster).ok_or_else(stranger)
 }
 
-/// From here on what the member takes back is held, and so is what it took back lately.
+/// From here on the member's withdrawals are on hold, and so are its recent ones.
 pub(super) fn engaged(
     state: &mut State,
     cluster: &ClusterId,
@@ -84,7 +84,7 @@ pub(super) fn engaged(
     }
 }
 
-/// Nothing of the member is held any more.
+/// The member is no longer on hold.
 pub(super) fn released(state: &mut State, cluster: &ClusterId, step: &mut Step) {
     let member = state.member(cluster);
     if member.is_none_or(|member| member.taken_back.brake().is_none()) {

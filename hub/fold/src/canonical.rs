@@ -79,7 +79,7 @@ fn add_status(hasher: &mut ContentHasher, status: &ExportStatus) {
         hasher.text(&conflict.message);
     });
     hasher.number(u64::from(status.exporters));
-    // What has neither has the digest of the first version of the rules.
+    // Without either it has the digest of the first version of the rules.
     if let Some(denial) = &status.denial {
         hasher.number(1);
         hasher.text(denial.reason.as_str());
@@ -116,7 +116,7 @@ fn add_profile(hasher: &mut ContentHasher, profile: &Profile) {
             }
         }
     });
-    // What says nothing of it has the digest that it always had.
+    // Without it the digest is unchanged.
     if let Some((fresh, expected)) = profile.api_servers {
         hasher.number(u64::from(fresh));
         hasher.number(u64::from(expected));

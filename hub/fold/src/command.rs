@@ -1,5 +1,5 @@
-//! What the fold may be asked, and what it answers: commands, drafts of events, rejections.
-//! Values only; `decide` and the files beside it say which answer belongs to which question.
+//! Commands to the fold and its answers: drafts of events, rejections. Values only; `decide` and the files beside it
+//! give the answers.
 
 use std::{collections::BTreeSet, fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use model::{
 
 use super::{Connectivity, KeyHolder, State};
 
-/// A question to the fold. Whether a session is still the admitted one is checked before.
+/// A question to the fold. The caller checks before whether a session is still the admitted one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Command {
     /// A Hello: may this cluster speak, and does a membership or an incarnation begin with it?
@@ -22,7 +22,7 @@ pub enum Command {
         key: KeyFingerprint,
         /// UID of its kube-system.
         cluster_fingerprint: Box<str>,
-        /// What else is known of the key and of who came with another one.
+        /// Further knowledge of the key, and of a holder of another one.
         presented: Presented,
     },
     /// A member reports a fact about its own cluster.
@@ -49,7 +49,7 @@ pub enum Command {
         /// The keys of the listing, refused facts included: what is there but not valid is not gone.
         seen: Arc<BTreeSet<FactKey>>,
     },
-    /// How a member is heard from.
+    /// A member's connectivity changed.
     Connectivity {
         /// The member.
         cluster: ClusterId,
@@ -63,7 +63,7 @@ pub enum Command {
     },
     /// Nothing more is withdrawn, or members are again.
     SelfPreserve {
-        /// How many members are lost and not withdrawn; `None`: they are withdrawn again.
+        /// Number of lost members that are not withdrawn; `None`: they are withdrawn again.
         lost: Option<u32>,
     },
     /// An operator lets members be withdrawn again, although many are lost.
@@ -71,7 +71,7 @@ pub enum Command {
         /// Name in the operator's certificate.
         operator: Box<str>,
     },
-    /// A member is about to take back exports: is it held?
+    /// A member is about to withdraw exports: is it put on hold?
     Brake {
         /// The member.
         cluster: ClusterId,
@@ -80,7 +80,7 @@ pub enum Command {
         /// The time that an event recorded now would have.
         at: UnixMillis,
     },
-    /// What is held of a member is to go.
+    /// Withdraws the exports of a member on hold.
     ReleaseBrake {
         /// The member.
         cluster: ClusterId,
@@ -91,7 +91,7 @@ pub enum Command {
     Depart {
         /// The member.
         cluster: ClusterId,
-        /// What of it.
+        /// The step of its departure.
         departure: Departure,
     },
     /// An operator ends a membership.
@@ -138,14 +138,14 @@ pub enum Command {
         by: KeyFingerprint,
         /// The certificate's issuer, as it names it.
         issuer: Box<str>,
-        /// When the certificate ends.
+        /// Time at which the certificate ends.
         not_after: UnixMillis,
         /// The time that an event recorded now would have.
         at: UnixMillis,
     },
     /// An operator refuses a key for ever.
     RevokeKey {
-        /// Whose key it is.
+        /// The key's holder.
         holder: KeyHolder,
         /// The key.
         key: KeyFingerprint,
@@ -154,7 +154,7 @@ pub enum Command {
     },
     /// An operator gives the clusterset a policy.
     ApplyPolicy {
-        /// What it says.
+        /// Its content.
         policy: Arc<Policy>,
         /// Name in the operator's certificate.
         operator: Box<str>,
@@ -168,7 +168,7 @@ pub enum Command {
     },
     /// An operator makes a token with which clusters join.
     CreateToken {
-        /// What is recorded of it.
+        /// The token to record.
         token: JoinToken,
         /// Name in the operator's certificate.
         operator: Box<str>,
@@ -177,7 +177,7 @@ pub enum Command {
     },
     /// An operator takes a token back.
     RevokeToken {
-        /// Which one.
+        /// The token's hash.
         token: TokenHash,
         /// Name in the operator's certificate.
         operator: Box<str>,
@@ -190,7 +190,7 @@ pub enum Command {
         cluster: ClusterId,
         /// Its key.
         key: KeyFingerprint,
-        /// What was made for it.
+        /// The certificate made for it.
         certificate: Arc<str>,
         /// The hub's time.
         at: UnixMillis,
@@ -202,7 +202,7 @@ pub enum Command {
     },
     /// So many removals of derived objects are to be remembered from here on.
     BoundTombstones {
-        /// How many.
+        /// The bound.
         max: u32,
     },
 }
@@ -227,7 +227,7 @@ impl Command {
     }
 }
 
-/// How a member leaves in good order.
+/// A step of an orderly departure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Departure {
     /// An operator has it leave: its endpoints first, the rest later.
@@ -236,7 +236,7 @@ pub enum Departure {
         operator: Box<str>,
         /// The hub's time.
         at: UnixMillis,
-        /// How long until the membership ends, in milliseconds: up to [`super::LEAVING_LONGEST_MILLIS`].
+        /// Time until the membership ends, in milliseconds: up to [`super::LEAVING_LONGEST_MILLIS`].
         after_millis: u64,
         /// It ends as an eviction.
         evicts: bool,
@@ -265,12 +265,12 @@ impl Departure {
     }
 }
 
-/// What is known of a key besides the key, when it comes with a Hello.
+/// Further properties of a key that comes with a Hello.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Presented {
-    /// Who issued its certificate; `None`: not known.
+    /// Issuer of its certificate; `None`: not known.
     pub issuer: Option<Box<str>>,
-    /// When its certificate ends; `None`: not known.
+    /// Time at which its certificate ends; `None`: not known.
     pub not_after: Option<UnixMillis>,
     /// The certificate is of an issuer that is trusted to renew members' keys.
     pub renewable: bool,
@@ -282,7 +282,7 @@ pub struct Presented {
 }
 
 impl Presented {
-    /// What is recorded of the key.
+    /// The terms to record for the key.
     pub(super) fn terms(&self, accepted: KeyAcceptance) -> KeyTerms {
         KeyTerms {
             issuer: self.issuer.clone(),
@@ -301,7 +301,7 @@ pub struct Draft {
     pub session: SessionId,
     /// The member's number; zero for decisions of the hub.
     pub member_sequence: u64,
-    /// What happened.
+    /// The fact.
     pub fact: DraftFact,
 }
 
@@ -360,18 +360,18 @@ impl Draft {
 /// Why a command was not carried out. Its `Display` says what to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Rejection {
-    /// One item is not taken; the session goes on.
+    /// One item is refused; the session continues.
     Refused {
         /// The kind of reason.
         reason: RefusalReason,
-        /// What is wrong and what to do.
+        /// Problem and next step, as a message.
         message: Arc<str>,
     },
     /// A Hello is not taken.
     AdmissionRefused {
         /// The kind of reason.
         reason: AdmissionRefusal,
-        /// What is wrong and what to do.
+        /// Problem and next step, as a message.
         message: Arc<str>,
     },
     /// The cluster is no current member: its facts count for nothing.
@@ -381,7 +381,7 @@ pub enum Rejection {
     },
     /// An operator's decision makes no sense as things stand.
     OperatorRefused {
-        /// What is wrong and what to do.
+        /// Problem and next step, as a message.
         message: Arc<str>,
     },
 }

@@ -1,5 +1,5 @@
-//! On what exports of one service disagree, and how that is said.
-//! Sets are compared, never orders; messages name no revision and no time, so that equal facts give equal text.
+//! The disagreements of exports of one service, and their wording. Sets are compared, never orders; messages name no
+//! revision and no time, so that equal facts give equal text.
 
 use std::{collections::BTreeSet, fmt::Write as _};
 
@@ -38,7 +38,7 @@ pub(super) fn conflicts(
     ConflictReason::ALL.into_iter().filter_map(of_reason).collect()
 }
 
-/// Whether two exports say the same of one property.
+/// Returns true if two exports agree on one property.
 pub(super) fn agree(reason: ConflictReason, one: &Export, other: &Export, rules: InForce) -> bool {
     let (a, b) = (&one.policies, &other.policies);
     match reason {
@@ -197,7 +197,7 @@ fn message(
     text
 }
 
-/// Which clusters get no traffic for which of their ports: the number of such a port is in no import.
+/// The clusters without traffic for some of their ports: no import has the number of such a port.
 fn without_traffic(losers: &[&Candidate<'_>], import: &ServiceImport, rules: InForce) -> String {
     let unserved = losers.iter().filter_map(|loser| {
         let ports = ports::unserved(&import.ports, &loser.export.ports);
@@ -220,7 +220,7 @@ fn said(cluster: &ClusterId, value: &str, rules: InForce) -> String {
     format!("\"{cluster}\" has \"{}\"", shortened(value, rules))
 }
 
-/// What younger exports add to the oldest one's ports.
+/// The ports that younger exports add to the oldest one's.
 fn added_ports(oldest: &Export, import: &ServiceImport, rules: InForce) -> String {
     let added = import.ports.iter().filter(|port| !oldest.ports.contains(port));
     let added: Vec<ServicePort> = added.cloned().collect();

@@ -5,7 +5,7 @@ use model::{ClusterId, Fact};
 
 use super::{Connectivity, Draft, Rejection, State, derived::Step, lost, membership, profile};
 
-/// A transition, if it is one. Silence only deepens: who is lost does not become suspect.
+/// A transition, if it is one. Silence only deepens: a lost member does not become suspect.
 pub(super) fn decide(state: &State, cluster: &ClusterId, to: Connectivity) -> Result<Vec<Draft>, Rejection> {
     let from = membership::current(state, cluster)?.connectivity;
     let fact = match (from, to) {

@@ -1,6 +1,6 @@
 //! Disputes over the first place among the exports of a service. Timestamps come from members and prove nothing: an
-//! export that states to be older than the one that stands first is always an event with both sides. Whether it gets
-//! the place is the policy's to say, and where it does not, the event is the decision that holds the place.
+//! export that claims to be older than the first one is always an event with both sides. The policy decides whether it
+//! gets the first place; if it does not, the event is the decision that holds the place.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::{
     state::Contest,
 };
 
-/// The event that says so, if this export would come before the one of another cluster that stands first.
+/// The event about this export, if it would come before the first one, of another cluster.
 pub(super) fn decide(state: &State, cluster: &ClusterId, export: &Export) -> Option<Draft> {
     let service = &export.service;
     let gate = Gate::of(state);
@@ -33,8 +33,8 @@ pub(super) fn decide(state: &State, cluster: &ClusterId, export: &Export) -> Opt
     Some(contested_by(service, first, challenger, gate.precedence()))
 }
 
-/// The events that say so of exports that the policy in force refuses and this one takes: one for each service of which
-/// the oldest of them would come before the one that stands first, and stays.
+/// The events about exports that the present policy refuses and this one accepts: one for each service whose oldest
+/// such export would come before the first one, which stays.
 pub(super) fn by_policy(state: &State, policy: &Arc<Policy>) -> Vec<Draft> {
     let (now, then) = (Gate::of(state), Gate::under(state, policy));
     let services = state.exporters.keys();

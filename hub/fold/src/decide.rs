@@ -1,4 +1,4 @@
-//! Which file answers which command. Nothing is changed here: a decision is a pure function of the state.
+//! Decides a command: chooses its file. Nothing is changed here: a decision is a pure function of the state.
 
 use model::Fact;
 

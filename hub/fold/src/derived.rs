@@ -16,11 +16,11 @@ pub const TOMBSTONES_MAX: u32 = 50_000;
 pub struct Derived {
     /// Revision of the event that last changed its content.
     pub revision: Revision,
-    /// What it is.
+    /// Its content.
     pub content: DerivedContent,
 }
 
-/// What one event changes: its position, and the changes so far.
+/// The changes of one event: its position, and the changes so far.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) revision: Revision,
@@ -33,7 +33,7 @@ pub(super) struct Step {
 pub(super) struct DerivedStore {
     objects: Map<DerivedKey, Derived>,
     tombstones: Map<DerivedKey, Revision>,
-    /// How many of them are kept: it decides what the state remembers, and so it is recorded.
+    /// Number of removals to remember: it determines the state, and so it is recorded.
     tombstones_max: u32,
     /// A cursor below it may have missed a removal.
     floor: Revision,
@@ -187,7 +187,7 @@ impl DerivedStore {
         (self.objects, self.tombstones)
     }
 
-    /// A new epoch counts from zero: everything stood before its first event, and no removal is remembered.
+    /// A new epoch counts from zero: everything existed before its first event, and no removal is remembered.
     pub(super) fn begin_epoch(&mut self) {
         self.forget_before(Revision::default());
         self.objects = self.objects.with(|derived| {

@@ -1,7 +1,6 @@
-//! EndpointSlice facts. A slice touches its own derived slice and nothing else: the import is only read.
-//! Where endpoints are left out, the export's status says so.
-//! A slice whose Service its cluster does not export is kept, and derives nothing. One that goes with an export that is
-//! held is held.
+//! EndpointSlice facts. A slice touches its own derived slice and nothing else: the import is only read. The export's
+//! status names endpoints that are left out. A slice whose Service its cluster does not export is kept, and derives
+//! nothing. A slice that is withdrawn with an export on hold is on hold too.
 
 use std::sync::Arc;
 
@@ -61,7 +60,7 @@ pub(super) fn removed(state: &mut State, cluster: &ClusterId, key: &SliceKey, st
     let Some(removed) = member.facts.remove(&fact_key) else {
         return;
     };
-    // It goes with its export, and shares its fate; one whose export stands is gone.
+    // It goes with its export, and shares its fate; a slice whose export is still reported is gone.
     let with_its_export = member.export(&key.service).is_none() && member.taken_back.has_export(&key.service);
     if with_its_export && remembered::take_back(state, cluster, fact_key, removed, step.recorded_at) {
         return;

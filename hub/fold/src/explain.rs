@@ -49,7 +49,7 @@ pub struct ExplainedCandidate {
     pub cluster: ClusterId,
     /// 1 for the oldest.
     pub precedence: u32,
-    /// How the cluster is heard from.
+    /// Connectivity of the cluster.
     pub state: SourceState,
     /// Revision of the event that recorded the export.
     pub revision: Revision,
@@ -59,9 +59,9 @@ pub struct ExplainedCandidate {
     pub export: Arc<Export>,
     /// Its slices by name.
     pub slices: Vec<CandidateSlice>,
-    /// When it was taken back, if it is held.
+    /// Time of its withdrawal, if it is on hold.
     pub held_since: Option<UnixMillis>,
-    /// When its membership ends, if it is to leave.
+    /// Time at which its membership ends, if it is to leave.
     pub leaving_until: Option<UnixMillis>,
 }
 
@@ -83,15 +83,15 @@ pub struct CandidateSlice {
     pub name: Box<str>,
     /// Revision of the event that recorded it.
     pub revision: Revision,
-    /// How many endpoints it has.
+    /// Number of its endpoints.
     pub endpoints: u32,
-    /// How many of them take new connections.
+    /// Number of them that take new connections.
     pub ready_endpoints: u32,
     /// False when none of its ports is eligible: importing clusters do not have it.
     pub imported: bool,
 }
 
-/// How one property of the import was decided.
+/// The decision about one property of the import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PropertyDecision {
     /// The field, as Kubernetes names it.
@@ -102,11 +102,11 @@ pub struct PropertyDecision {
     pub winner: ClusterId,
     /// Revision of the event that recorded its export.
     pub revision: Revision,
-    /// Those that disagree, by precedence.
+    /// The clusters that disagree, by precedence.
     pub losers: Vec<LosingValue>,
 }
 
-/// What a cluster wanted and did not get.
+/// A value that a cluster wanted and did not get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LosingValue {
     /// The cluster.
@@ -201,7 +201,7 @@ fn refused_export(refused: Refused<'_>) -> RefusedExport {
     }
 }
 
-/// Who came to be before whom, and who stands first now.
+/// Says which exports became older than others, and which comes first now.
 fn dispute(candidates: &[Candidate<'_>], contest: &Contest) -> String {
     let Contest {
         standing, challenger, ..
@@ -273,13 +273,13 @@ fn explained(state: &State, candidate: &Candidate<'_>, precedence: u32) -> Expla
     }
 }
 
-/// When an export was taken back that is held.
+/// Time at which an export that is on hold was withdrawn.
 fn held_since(state: &State, candidate: &Candidate<'_>) -> Option<UnixMillis> {
     let member = state.member(candidate.cluster)?;
     member.taken_back().held_since(&candidate.export.service)
 }
 
-/// When the member of an export leaves that is to.
+/// Time at which the member of an export leaves, if it is to.
 fn leaving_until(state: &State, candidate: &Candidate<'_>) -> Option<UnixMillis> {
     Some(state.current_member(candidate.cluster)?.leaving()?.until)
 }
@@ -307,7 +307,7 @@ fn leaving_summary(state: &State, candidates: &[Candidate<'_>]) -> String {
     }
 }
 
-/// A sentence on the exports that are held; empty: none is.
+/// A sentence on the exports on hold; empty: there are none.
 fn held_summary(state: &State, candidates: &[Candidate<'_>]) -> String {
     let held = candidates
         .iter()

@@ -29,7 +29,7 @@ pub(super) fn upserted(
     let before = member.facts.replace(key, recorded);
     let before = before.as_ref().and_then(RecordedFact::export);
     let same_ports = before.is_some_and(|before| before.ports == export.ports);
-    // What was held of it counts no more: it has slices of its own again, or none.
+    // Its withdrawn slices do not count any more: it has slices of its own again, or none.
     let came_back = remembered::came_back(state, cluster, &export.service);
     for key in &came_back {
         if let FactKey::EndpointSlice(slice) = key {
@@ -44,7 +44,7 @@ pub(super) fn upserted(
     settle_contest(state, &export.service);
     rederive(state, &export.service, step);
     if !same_ports {
-        // What its slices call a port may be another one now.
+        // The name of a port in its slices may have changed.
         slice::rederive_all(state, &export.service, cluster, step);
         lost::settle(state, &export.service, step);
     }
@@ -90,12 +90,12 @@ pub(super) fn withdraw(state: &mut State, cluster: &ClusterId, service: &Service
     }
     settle_contest(state, service);
     rederive(state, service, step);
-    // One that was not taken has a status all the same, and no part in the import.
+    // A refused export has a status nevertheless, and no part in the import.
     let status = DerivedKey::ExportStatus(cluster.clone(), service.clone());
     state.derived.remove(&status, step);
 }
 
-/// A dispute is over when the export that stood first is gone.
+/// A dispute is over when the first export is gone.
 fn settle_contest(state: &mut State, service: &ServiceKey) {
     let Some(contest) = state.contests.get(service) else {
         return;
@@ -114,7 +114,7 @@ pub(super) fn rederive(state: &mut State, service: &ServiceKey, step: &mut Step)
     rederive_by(state, service, &gate, false, step);
 }
 
-/// Derives everything anew that follows from exports and slices: other rules or another policy hold.
+/// Derives again everything that follows from exports and slices: other rules or another policy are in force.
 pub(super) fn rederive_all(state: &mut State, step: &mut Step) {
     let gate = Gate::of(state);
     let services: Vec<ServiceKey> = state.exporters.keys().cloned().collect();
@@ -129,7 +129,7 @@ pub(super) fn rederive_all(state: &mut State, step: &mut Step) {
     }
 }
 
-/// `judge_addresses`: what was said of addresses that are left out does not hold any more.
+/// `judge_addresses`: the earlier findings about addresses are not valid any more.
 fn rederive_by(state: &mut State, service: &ServiceKey, gate: &Gate, judge_addresses: bool, step: &mut Step) {
     let import_key = DerivedKey::Import(service.clone());
     let before = match state.derived.get(&import_key).map(|derived| &derived.content) {
@@ -176,8 +176,8 @@ fn left_out_of(state: &State, service: &ServiceKey, cluster: &ClusterId, gate: &
     gate.addresses(cluster).words(slices.map(|(_, slice)| slice))
 }
 
-/// Says anew which endpoints of one export are left out, after one of its slices changed. `leaves_out`: it has such now.
-/// Where none is and none was, nothing is counted: whatever was there before, the status has it.
+/// Finds again the endpoints of one export that are left out, after one of its slices changed. `leaves_out`: it has
+/// such now. If there is none and was none, nothing is counted: the status has the earlier number.
 pub(super) fn rejudge_addresses(
     state: &mut State,
     service: &ServiceKey,
@@ -198,8 +198,8 @@ pub(super) fn rejudge_addresses(
     set_status(state, cluster.clone(), status, step);
 }
 
-/// Slices and statuses of clusters that stopped exporting go; slices are derived anew where the ports that
-/// their cluster may serve changed.
+/// Slices and statuses of clusters that stopped exporting go; slices are derived again if the ports changed that their
+/// cluster may serve.
 fn rederive_clusters(
     state: &mut State,
     service: &ServiceKey,

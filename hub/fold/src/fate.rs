@@ -1,12 +1,11 @@
-//! What of a member's endpoints behind a service importing clusters hold, while the member is withdrawn or is to leave, or
-//! its export is held: by the policy, and by what the others have.
-//! Who is that is decided elsewhere.
+//! The fate of a member's endpoints in importing clusters while the member is withdrawn or leaves, or its export is on
+//! hold: by the policy, and by the endpoints of the others. Other modules decide which members these are.
 
 use model::{ClusterId, Endpoint, EndpointView, Endpoints, ServiceKey, policy::LossAction};
 
 use super::{DerivedContent, DerivedKey, State, rules::HELD_YIELD_SINCE};
 
-/// What becomes of the endpoints of one member behind one service.
+/// The fate of the endpoints of one member behind one service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fate {
     /// They are what was reported.
@@ -93,8 +92,8 @@ fn yields_when_held(state: &State, service: &ServiceKey, cluster: &ClusterId) ->
     state.fold_version >= HELD_YIELD_SINCE && state.holds(cluster, service)
 }
 
-/// Whether one of these members has a ready endpoint behind a service. Where none has, those of the others stay: what may
-/// answer is better than nothing.
+/// Returns true if one of these members has a ready endpoint behind a service. If none has, the endpoints of the others
+/// stay: an endpoint that may answer is better than none.
 pub(super) fn is_served(state: &State, service: &ServiceKey, by: impl Fn(&ClusterId) -> bool) -> bool {
     let of_service = state.derived.from(DerivedKey::Import(service.clone()));
     of_service

@@ -1,6 +1,6 @@
-//! What derivation leaves out though it was reported: exports that nothing allows, and endpoints whose addresses
-//! nobody may be sent to. Facts are recorded all the same, so that what a looser policy allows comes back by itself.
-//! It gives verdicts and the words for them; what follows is the business of others.
+//! Filters reports before derivation: exports that nothing allows, and endpoints with addresses that nobody may be sent
+//! to. Facts are recorded nevertheless, so that a looser policy restores them by itself. It gives verdicts and their
+//! wording; the consequences are decided elsewhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,7 +18,7 @@ use super::{State, rules::InForce};
 /// Most addresses that are named among those left out.
 const NAMED_ADDRESSES_MAX: usize = 5;
 
-/// What may pass, as the rules and the policy say.
+/// The filter by rules and policy.
 #[derive(Debug, Clone)]
 pub(super) struct Gate {
     rules: InForce,
@@ -47,7 +47,7 @@ impl Gate {
         self.rules
     }
 
-    /// Which export of a service stands first.
+    /// The order of a service's exports.
     pub(super) fn precedence(&self) -> Precedence {
         self.policy
             .as_ref()
@@ -74,7 +74,7 @@ impl Gate {
         })
     }
 
-    /// What becomes of a member's endpoints.
+    /// The filter for a member's endpoints.
     pub(super) fn addresses<'a>(&'a self, cluster: &'a ClusterId) -> AddressGate<'a> {
         AddressGate {
             hygiene: self.rules.hygiene(),
@@ -85,7 +85,7 @@ impl Gate {
     }
 }
 
-/// Which of one member's endpoints pass.
+/// The filter for one member's endpoints.
 #[derive(Debug)]
 pub(super) struct AddressGate<'a> {
     hygiene: bool,
@@ -119,7 +119,7 @@ impl AddressGate<'_> {
         (endpoints.is_empty() || !passing.is_empty()).then_some(passing)
     }
 
-    /// What is said of the endpoints that are left out of these slices; empty: none is.
+    /// The message about the endpoints left out of these slices; empty: none is.
     pub(super) fn words<'s>(&self, slices: impl Iterator<Item = &'s Arc<EndpointSlice>>) -> Arc<str> {
         let (mut count, mut stopped) = (0_usize, BTreeSet::new());
         for endpoint in slices.flat_map(|slice| slice.endpoints.iter()) {

@@ -20,7 +20,7 @@ const NAMED_SERVERS_MAX: usize = 5;
 /// Status, reason and message.
 type Said = (ConditionStatus, &'static str, String);
 
-/// Whether the member's control plane works.
+/// The condition for the member's control plane.
 pub(super) fn control_plane_healthy(
     connectivity: Connectivity,
     health: Option<&Arc<Health>>,
@@ -47,7 +47,7 @@ pub(super) fn control_plane_healthy(
     }
 }
 
-/// Whether all of the member's nodes do; absent: its agent does not count them.
+/// The condition for all of the member's nodes; absent: its agent does not count them.
 pub(super) fn all_nodes_healthy(
     connectivity: Connectivity,
     health: Option<&Arc<Health>>,
@@ -222,7 +222,7 @@ fn list(named: &[Box<str>], more: usize) -> String {
     }
 }
 
-/// What an agent of before says, which judged by /readyz alone.
+/// The verdict of an older agent, which judged by /readyz alone.
 fn by_readyz(health: &Health) -> Said {
     match health.control_plane {
         ControlPlane::Ready => (

@@ -82,7 +82,7 @@ impl PartialOrd for DerivedKey {
     }
 }
 
-/// What the object is, as people name it.
+/// The object, as people name it.
 impl fmt::Display for DerivedKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,16 +106,16 @@ impl fmt::Display for DerivedKey {
     }
 }
 
-/// What a derived object holds. Shared with whoever pushes it.
+/// The content of a derived object. Shared with the sessions that push it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DerivedContent {
-    /// Of [`DerivedKey::Import`].
+    /// Content of [`DerivedKey::Import`].
     Import(Arc<ServiceImport>),
-    /// Of [`DerivedKey::Slice`].
+    /// Content of [`DerivedKey::Slice`].
     Slice(Arc<ImportedSlice>),
-    /// Of [`DerivedKey::ExportStatus`].
+    /// Content of [`DerivedKey::ExportStatus`].
     ExportStatus(Arc<ExportStatus>),
-    /// Of [`DerivedKey::Profile`].
+    /// Content of [`DerivedKey::Profile`].
     Profile(Arc<Profile>),
 }
 
@@ -135,7 +135,7 @@ impl DerivedContent {
 /// A derived object that an event changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Change {
-    /// Which one.
+    /// The object's key.
     pub key: DerivedKey,
     /// The event's revision.
     pub revision: Revision,

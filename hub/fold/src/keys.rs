@@ -20,12 +20,12 @@ pub const CERTIFIED_OVER_MAX: usize = 16;
 pub const REVOKED_KEYS_MAX: usize = 4_096;
 
 impl AdmittedKey {
-    /// Whether its certificate had ended at a time.
+    /// Returns true if its certificate had ended by then.
     pub fn ended(&self, at: UnixMillis) -> bool {
         self.terms.not_after.is_some_and(|end| end <= at)
     }
 
-    /// What is said anew counts; what is not said stays.
+    /// Takes new values over the old; missing ones stay.
     pub(super) fn learn(&mut self, terms: &KeyTerms, at: UnixMillis) {
         if terms.accepted.is_some() {
             (self.terms.accepted, self.accepted_at) = (terms.accepted, at);
@@ -53,7 +53,7 @@ impl State {
     }
 }
 
-/// Whether a key may be looked at at all, whoever comes with it.
+/// Refuses a key that may not be used, whatever certificate it comes with.
 pub(super) fn usable(
     state: &State,
     cluster: &ClusterId,
@@ -109,7 +109,7 @@ pub(super) fn known(
     drafts
 }
 
-/// Whether the hub took `other` for the renewal of a key that has come back.
+/// Returns true if the hub took `other` for the renewal of a key that came back later.
 fn was_renewed_after(member: &Member, other: KeyFingerprint, admitted: &AdmittedKey) -> bool {
     member.keys.get(&other).is_some_and(|other| {
         other.terms.accepted == Some(KeyAcceptance::Renewed) && other.accepted_at > admitted.accepted_at
@@ -223,8 +223,8 @@ pub(super) fn contest(
     Vec::from_iter(news.then_some(contested))
 }
 
-/// An operator refuses a key for ever, whether anybody came with it or not; and with a member's those that were certified
-/// over its sessions, for who had it may have asked for them.
+/// An operator refuses a key for ever, whether it was used or not; and with a member's key those that were certified
+/// over its sessions, because its thief may have requested them.
 pub(super) fn revoke(
     state: &State,
     holder: &KeyHolder,
@@ -262,7 +262,7 @@ pub(super) fn revoke(
     Ok(drafts)
 }
 
-/// Whether the last word on a cluster is that its membership was ended for it.
+/// Returns true if the last event of a cluster's membership is that it was ended for it.
 pub(super) fn is_evicted(state: &State, cluster: &ClusterId) -> bool {
     let member = state.member(cluster);
     member.is_some_and(|member| member.status == MemberStatus::Evicted)
@@ -309,7 +309,7 @@ pub(super) fn contested(state: &mut State, cluster: &ClusterId, key: KeyFingerpr
     }
 }
 
-/// A key is refused from here on, whoever has it.
+/// A key is refused from here on, in any certificate.
 pub(super) fn revoked(state: &mut State, holder: KeyHolder, key: KeyFingerprint, step: &Step) {
     let at = step.recorded_at;
     if !state.revoked_keys.contains_key(&key) {

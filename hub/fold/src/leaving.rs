@@ -1,6 +1,6 @@
-//! Members that are to leave: an operator said so, and until when. Their endpoints count no more wherever another member has
-//! ready ones, their exports go with the membership when the time is over, and until then one word has them stay.
-//! When the time is over is decided elsewhere, for that takes a clock.
+//! Members that are to leave: an operator said so, and until when. Their endpoints do not count any more wherever
+//! another member has ready ones, their exports go with the membership when the time is over, and an operator can
+//! cancel until then. Another module decides when the time is over, because that takes a clock.
 
 use model::{ClusterId, Fact, KeyFingerprint, ServiceKey, UnixMillis, advice};
 
@@ -11,23 +11,24 @@ use super::{
     lost, membership, slice,
 };
 
-/// The longest that a member is to leave before it does, in milliseconds: a week. What is put off further is forgotten.
+/// The longest that a member is to leave before it does, in milliseconds: a week. A departure that is delayed further
+/// is forgotten.
 pub const LEAVING_LONGEST_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 
-/// That a member is to leave.
+/// The departure of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leaving {
     /// Name in the certificate of the operator who said so.
     pub operator: Box<str>,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub since: UnixMillis,
-    /// When the membership ends, by the hub's clock.
+    /// Time at which the membership ends, by the hub's clock.
     pub until: UnixMillis,
     /// It ends as an eviction: the id needs an operator's word from then on.
     pub evicts: bool,
 }
 
-/// What of a departure is recorded.
+/// Returns the part of a departure to record.
 pub(super) fn decide(
     state: &State,
     cluster: &ClusterId,
@@ -46,7 +47,7 @@ pub(super) fn decide(
     }
 }
 
-/// An operator has a member leave. Said again, it counts from then on: the time and the way it ends are the later ones.
+/// An operator has a member leave. A second departure replaces the first: its time and its kind count.
 fn leave(
     state: &State,
     cluster: &ClusterId,
@@ -100,7 +101,7 @@ fn too_late(cluster: &ClusterId, former: &Member) -> Rejection {
     Rejection::operator(format!("too late for {cluster} to stay: {back}"))
 }
 
-/// The time of a member that is to leave is over: its membership ends as was said. Nothing, if it is not to leave.
+/// The time of a leaving member is over: its membership ends as decided. Nothing, if it is not to leave.
 fn end(state: &State, cluster: &ClusterId) -> Result<Vec<Draft>, Rejection> {
     let member = membership::current(state, cluster)?;
     let leaving = member.leaving.as_ref();
@@ -128,8 +129,8 @@ fn ends_with(leaving: Option<&Leaving>) -> Fact {
     }
 }
 
-/// An operator's word was recorded: from here on a member's endpoints count no more (or they did not before, and only the
-/// time is another), or, if it stays, they count again.
+/// An operator's decision was recorded: from here on a member's endpoints do not count (or did not before, and only the
+/// time changes), or, if it stays, they count again.
 pub(super) fn said(state: &mut State, cluster: &ClusterId, fact: &Fact, step: &mut Step) {
     let leaving = match fact {
         Fact::MemberLeaving {
@@ -171,14 +172,14 @@ fn set(state: &mut State, cluster: &ClusterId, leaving: Option<Leaving>, step: &
 }
 
 impl Member {
-    /// That it is to leave, and when; `None`: it is not, or has left.
+    /// Its departure and the time; `None`: it is not leaving, or has left.
     pub fn leaving(&self) -> Option<&Leaving> {
         self.leaving.as_ref()
     }
 }
 
 impl State {
-    /// Whether a member other than this one, that counts, has a ready endpoint behind a service.
+    /// Returns true if another counted member has a ready endpoint behind a service.
     pub fn is_served_without(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
         fate::is_served(self, service, |other| {
             other != cluster && self.counts(other, service)

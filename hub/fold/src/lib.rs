@@ -5,10 +5,11 @@
 //! * [`State`]: a function of events 1 to n, and of nothing else.
 //!
 //! One file per kind of event (`membership`, `keys`, `connectivity`, `listing`, `exports`, `endpoint_slices`,
-//! `properties`, `policy`, `contest`, `tokens`, `brake` with `remembered` and `taken_back`, `leaving`) and per derived kind (`import` with
-//! `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content` and `health_conditions`).
-//! `explain` and `withheld` say why things are as they are. `map` is what the large parts of a state are made of, so that a copy costs nothing.
-//! Only `std`, the domain model and each other are named here: no clock, randomness, encoding or IO.
+//! `properties`, `policy`, `contest`, `tokens`, `brake` with `remembered` and `taken_back`, `leaving`) and per derived
+//! kind (`import` with `ports` and `conflict`, `status`, `slice`, `profile` with `profile_content` and
+//! `health_conditions`). `explain` and `withheld` say why things are as they are. `map` is the type of the large parts
+//! of a state, so that a copy costs nothing. Only `std`, the domain model and each other are named here: no clock,
+//! randomness, encoding or IO.
 
 mod apply;
 mod brake;

@@ -1,6 +1,6 @@
-//! What becomes of the endpoints of a member that stays lost: the policy says whether they are withdrawn, said not to be
-//! ready, or kept. Its exports keep their place all the same. Facts, policy and the recorded decision decide, nothing else.
-//! When a member is withdrawn is decided elsewhere, for that takes a clock.
+//! The fate of the endpoints of a member that stays lost: by policy they are withdrawn, marked not ready, or kept. Its
+//! exports keep their place nevertheless. Facts, policy and the recorded decision determine it, nothing else. Another
+//! module decides when a member is withdrawn, since that takes a clock.
 
 use model::{ClusterId, Fact, ServiceKey, policy::Loss};
 
@@ -78,8 +78,8 @@ pub(super) fn ended(state: &mut State, cluster: &ClusterId) {
     state.leaving.remove(cluster);
 }
 
-/// Derives anew what those have of a service whose endpoints do not count as they are, place by place: whether they are sent
-/// depends on what is left of the places before.
+/// Derives again the slices of a service's clusters whose endpoints do not count as they are, place by place: whether
+/// they are sent depends on the places before.
 pub(super) fn settle(state: &mut State, service: &ServiceKey, step: &mut Step) {
     if state.withdrawn.is_empty() && state.leaving.is_empty() && state.held.is_empty() {
         return;
@@ -94,7 +94,7 @@ pub(super) fn settle(state: &mut State, service: &ServiceKey, step: &mut Step) {
 }
 
 impl State {
-    /// What becomes of lost members.
+    /// The policy on lost members.
     pub fn loss(&self) -> Loss {
         self.policy
             .as_ref()
@@ -107,7 +107,7 @@ impl State {
         self.self_preservation
     }
 
-    /// How many members there are.
+    /// Number of members.
     pub fn current_member_count(&self) -> usize {
         self.members.values().filter(|member| member.is_current()).count()
     }

@@ -1,5 +1,5 @@
-//! Owns: an ordered map of which a copy costs nothing: copies share what they have in common, and who changes one pays
-//! for the way to what it changes. So a state is published, pinned and written down as it stood, while the next is made.
+//! Owns: an ordered map whose copies cost nothing: they share what they have in common, and a change costs the path to
+//! the changed entry. So a state is published, pinned and written down as it was, while the next is made.
 //! Never: depends on hashing: it is walked in the order of its keys. The one file that names `rpds`.
 
 use std::{fmt, ops::Bound};
@@ -19,12 +19,12 @@ impl<K: Ord, V> Map<K, V> {
         Self(RedBlackTreeMapSync::new_sync())
     }
 
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.0.size()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -34,7 +34,7 @@ impl<K: Ord, V> Map<K, V> {
         self.0.get(key)
     }
 
-    /// Whether a key is there.
+    /// Returns true if a key is there.
     pub fn contains_key(&self, key: &K) -> bool {
         self.0.contains_key(key)
     }
@@ -184,7 +184,7 @@ impl<K: Ord + Clone, V: Clone> Iterator for IntoIter<K, V> {
         let entries: Vec<(K, V)> = entries.map(|(key, value)| (key.clone(), value.clone())).collect();
         self.taken = entries.last().map(|(key, _)| key.clone());
         if self.taken.is_none() {
-            // Whoever asks again is told the same, without a walk from the start.
+            // A repeated query gets the same answer, without a walk from the start.
             self.map = Map::new();
         }
         self.stride = entries.into_iter();

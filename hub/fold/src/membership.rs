@@ -1,6 +1,5 @@
-//! Membership: who is admitted, whose membership ends, which cluster fingerprints count. What becomes of single keys
-//! is the business of `keys.rs`.
-//! It never looks at a certificate: key and id come from one that has been verified.
+//! Membership: which clusters are admitted, whose membership ends, which cluster fingerprints count. `keys.rs` decides
+//! about single keys. It never looks at a certificate: key and id come from one that has been verified.
 
 use model::{
     ClusterId, Fact, FactKey, KeyAcceptance, KeyFingerprint, KeyTerms, ServiceKey, UnixMillis, advice,
@@ -20,14 +19,14 @@ use super::{
     taken_back::TakenBack,
 };
 
-/// Most cluster ids that a clusterset knows, former and forgotten ones included. Where they are used up, a new one takes the
-/// place of the former one that has been gone for longest, if that may be forgotten.
+/// Most cluster ids that a clusterset knows, former and forgotten ones included. If all are used up, a new id replaces
+/// the former one that has been gone for longest, if that may be forgotten.
 pub const MEMBERS_MAX: usize = model::sync::SOURCES_HELD_MAX;
 /// Most keys of ended memberships that are kept refused for one id.
 pub const REFUSED_KEYS_MAX: usize = 1_024;
 
-/// A former id may be forgotten so long after its end, in milliseconds, if the certificates of its keys have ended: 30 days. An
-/// agent that was away for longer is told nothing of it.
+/// A former id may be forgotten so long after its end, in milliseconds, if the certificates of its keys have ended: 30
+/// days. An agent that was away for longer is not told about it.
 pub const FORMER_KEPT_MILLIS: u64 = 30 * 24 * 60 * 60 * 1_000;
 /// The same where nobody knows when those certificates end, in milliseconds: 400 days, more than any lasts that the hub's own
 /// commands make unless asked otherwise.
@@ -110,7 +109,7 @@ fn changed_fingerprint(
     unknown_key: Option<KeyFingerprint>,
     stated: &str,
 ) -> Rejection {
-    // Who comes with a key that is not known is told nothing that it did not say.
+    // A peer with an unknown key is told nothing that it did not say.
     let belongs = match unknown_key {
         None => format!(
             "the cluster whose kube-system UID is {}",
@@ -142,7 +141,7 @@ pub(super) fn former_key(cluster: &ClusterId, key: KeyFingerprint) -> Rejection 
     Rejection::admission(AdmissionRefusal::KeyOfFormerMember, of_ended(cluster, key))
 }
 
-/// The agent that hears this cleans up behind the membership, so it is said of nobody who is a member under another key.
+/// The agent that is told cleans up behind the membership, so no member under another key is named.
 fn ended_membership(cluster: &ClusterId, key: KeyFingerprint) -> Rejection {
     Rejection::admission(AdmissionRefusal::MembershipEnded, of_ended(cluster, key))
 }
@@ -213,7 +212,7 @@ fn make_room(state: &mut State, cluster: &ClusterId, step: &Step) {
     }
 }
 
-/// When the last certificate of all refused keys of a member ends, with those that it has now.
+/// Time at which the last certificate of all refused keys of a member ends, with those that it has now.
 fn refused_until(member: &Member) -> Option<UnixMillis> {
     let mut until = UnixMillis::default();
     if !member.refused_keys.is_empty() {
@@ -243,7 +242,7 @@ pub(super) fn rekey(
     cluster_fingerprint: Option<&str>,
 ) -> Result<Vec<Draft>, Rejection> {
     let member = match state.member(cluster) {
-        // Its operator's word is about the key: it joins anew with whatever cluster fingerprint it states.
+        // The operator's decision is about the key: it joins again with whatever cluster fingerprint it states.
         Some(evicted) if evicted.status == MemberStatus::Evicted && key.is_some() => evicted,
         _ => current(state, cluster)?,
     };
@@ -289,7 +288,7 @@ pub(super) fn rekey(
     Ok(vec![Draft::decided(cluster, rekeyed)])
 }
 
-/// Recorded each time: an old copy of the log may hold such a word, and it counts only from the hub that heard it.
+/// Recorded each time: an old copy of the log may hold such a decision, and it counts only from the hub that took it.
 pub(super) fn forget(state: &State, cluster: &ClusterId, operator: &str) -> Result<Vec<Draft>, Rejection> {
     match state.member(cluster) {
         Some(member) if member.is_current() => Err(Rejection::operator(format!(
@@ -305,12 +304,12 @@ pub(super) fn forget(state: &State, cluster: &ClusterId, operator: &str) -> Resu
     }
 }
 
-/// The member, or the rejection that everything of a stranger gets.
+/// The member, or the rejection for a cluster that is none.
 pub(super) fn current<'a>(state: &'a State, cluster: &ClusterId) -> Result<&'a Member, Rejection> {
     state.current_member(cluster).ok_or_else(|| stranger_to(cluster))
 }
 
-/// What who is no member is told.
+/// The refusal to a cluster that is no member.
 pub(super) fn stranger_to(cluster: &ClusterId) -> Rejection {
     Rejection::NotAMember {
         cluster: cluster.clone(),
@@ -340,7 +339,7 @@ pub(super) fn joined(
     };
     make_room(state, cluster, step);
     state.change_member(cluster, || stranger(step), joins);
-    // What the former cluster took back does not come back with the new one.
+    // The former cluster's withdrawals do not come back with the new one.
     for service in remembered::forget_all_of(state, cluster) {
         exports::withdraw(state, cluster, &service, step);
     }
@@ -400,7 +399,7 @@ pub(super) fn rekeyed(state: &mut State, cluster: &ClusterId, cluster_fingerprin
     }
 }
 
-/// What is known of a cluster that nothing is known of.
+/// The initial knowledge of an unknown cluster.
 fn stranger(step: &Step) -> Member {
     Member {
         status: MemberStatus::Forgotten,

@@ -46,7 +46,7 @@ pub(super) fn observe(
     Ok(contested.into_iter().chain([observed]).chain(released).collect())
 }
 
-/// Whether an export comes back that is the last one held: the brake is released by it.
+/// Returns true if an export comes back that is the last one on hold: it ends the hold.
 fn is_last_held(member: &Member, fact: &Fact) -> bool {
     match fact {
         Fact::ExportUpserted(export) => member.taken_back.held_exports().eq([&export.service]),
@@ -54,7 +54,7 @@ fn is_last_held(member: &Member, fact: &Fact) -> bool {
     }
 }
 
-/// Precedence stands on creationTimestamp, so the same ServiceExport cannot have two.
+/// Precedence depends on creationTimestamp, so the same ServiceExport cannot have two.
 fn keeps_its_timestamp(member: &Member, fact: &Fact) -> Result<(), Rejection> {
     let Fact::ExportUpserted(export) = fact else {
         return Ok(());

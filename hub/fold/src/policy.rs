@@ -1,5 +1,5 @@
-//! The policy: an operator's decision that derivation reads. What would follow from one can be asked before it is
-//! recorded; nothing here says it in words.
+//! The policy: an operator's decision that derivation reads. The effects of a policy can be computed before it is
+//! recorded; other modules put them into words.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -10,42 +10,42 @@ use model::{
 
 use super::{Draft, State, contest, derived::Step, exports, gate::Gate, precedence, state::AppliedPolicy};
 
-/// Most imports that are named of those that one member takes no more, or newly.
+/// Most imports that are named of those that one member no longer or newly accepts.
 pub(super) const SERVICES_NAMED_MAX: usize = 5;
 
-/// What another policy would change, all in order of keys.
+/// The changes that another policy would make, all in order of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PolicyOutcome {
     /// Exports that are taken now and would not be, and why.
     pub refused: Vec<(ServiceKey, ClusterId, Denial)>,
     /// Exports that are not taken now and would be.
     pub restored: Vec<(ServiceKey, ClusterId)>,
-    /// Imports that would end, for no export of theirs is left.
+    /// Imports that would end, because none of their exports is left.
     pub ending: Vec<ServiceKey>,
     /// Imports that would begin.
     pub beginning: Vec<ServiceKey>,
-    /// Imports of which another export would stand first: now, and then.
+    /// Imports with a different first export: now, and then.
     pub first: Vec<(ServiceKey, ClusterId, ClusterId)>,
-    /// Imports of which an export that comes back is older than the one that stands first, which is held there: that
-    /// one, and the older one.
+    /// Imports whose first export keeps its place, although an export that comes back is older: the first, and the
+    /// older one.
     pub held: Vec<(ServiceKey, ClusterId, ClusterId)>,
-    /// How many endpoints of exports that stay would be left out and are not now, by member.
+    /// Number of endpoints of remaining exports that it would newly leave out, by member.
     pub endpoints_left_out: BTreeMap<ClusterId, usize>,
-    /// How many would come back.
+    /// Number of endpoints that would come back.
     pub endpoints_restored: BTreeMap<ClusterId, usize>,
     /// Imports that stand then and that a member would not take any more, by member.
     pub imports_gone: BTreeMap<ClusterId, SomeServices>,
-    /// Those that it would take and does not now.
+    /// The imports that it would newly accept.
     pub imports_come: BTreeMap<ClusterId, SomeServices>,
     /// Members that have more than they may: of what, how much, and the most.
     pub over_budget: Vec<(ClusterId, Limit, u64, u64)>,
-    /// Members that are held and would not be any more, with how many exports.
+    /// Members that would no longer be on hold, with the number of exports.
     pub released: Vec<(ClusterId, usize)>,
-    /// What would become of members that are lost: now, and then, if it is not the same.
+    /// The policy on lost members now and then, if they differ.
     pub loss: Option<(Loss, Loss)>,
     /// Members that are withdrawn, and of whose endpoints something else would become.
     pub withdrawn: Vec<ClusterId>,
-    /// When a member is held: now, and then, if it is not the same.
+    /// The hold on mass withdrawals now and then, if they differ.
     pub brake: Option<(Brake, Brake)>,
     /// Patterns that match no member, each with its rule.
     pub unmatched: Vec<(Box<str>, String)>,
@@ -56,7 +56,7 @@ pub struct PolicyOutcome {
 pub struct SomeServices {
     /// In order of keys.
     pub named: Vec<ServiceKey>,
-    /// How many more.
+    /// Number of further ones.
     pub more: usize,
 }
 
@@ -67,8 +67,8 @@ struct Taker<'a> {
     then: Imports,
 }
 
-/// Nothing, if it is in force already. Disputes over the first place that it opens stand before it, so that what they
-/// hold is held when it comes into force.
+/// Nothing, if it is in force already. Disputes over the first place that it opens are recorded before it, so that the
+/// places are kept when it comes into force.
 pub(super) fn apply(state: &State, policy: &Arc<Policy>, operator: &str) -> Vec<Draft> {
     if state
         .policy
@@ -117,7 +117,7 @@ impl SomeServices {
 }
 
 impl Taker<'_> {
-    /// Takes note of an import that stands then.
+    /// Notes an import that exists then.
     fn note(&self, service: &ServiceKey, outcome: &mut PolicyOutcome) {
         let changed = match (self.now.allow(service), self.then.allow(service)) {
             (true, false) => &mut outcome.imports_gone,
@@ -129,7 +129,7 @@ impl Taker<'_> {
 }
 
 impl State {
-    /// What would follow from a policy.
+    /// Computes the effects of a policy.
     pub fn outcome(&self, policy: &Arc<Policy>) -> PolicyOutcome {
         let (now, then) = (Gate::of(self), Gate::under(self, policy));
         let mut outcome = PolicyOutcome::default();
@@ -159,7 +159,7 @@ impl State {
         outcome
     }
 
-    /// What would follow for members that are lost, and for those that are held.
+    /// Computes the effects on lost members, and on members on hold.
     fn outcome_for_lost_and_held(&self, policy: &Policy, outcome: &mut PolicyOutcome) {
         let (loss, brake) = (self.loss(), self.brake());
         outcome.loss = (loss != policy.loss).then_some((loss, policy.loss));
@@ -176,7 +176,7 @@ impl State {
         }
     }
 
-    /// What would follow for the exports of one service; whether its import stands then.
+    /// Computes the effects on the exports of one service; returns whether its import exists then.
     fn outcome_for(
         &self,
         service: &ServiceKey,

@@ -6,7 +6,7 @@ use model::{Protocol, ServicePort, protocol::SERVICE_PORTS_MAX};
 
 use super::rules::InForce;
 
-/// Most ports of an import. What is beyond is left out (and is a conflict anyway): younger exports lose.
+/// Most ports of an import. Ports beyond the bound are left out (and are a conflict anyway): younger exports lose.
 const MERGED_PORTS_MAX: usize = SERVICE_PORTS_MAX;
 
 /// The union, older exports first: a port is taken unless one that is taken already has its name, or its protocol and
@@ -34,8 +34,8 @@ pub(super) fn merge<'a>(
     merged
 }
 
-/// Indexes of the merged ports that an export serves: those of its protocols and numbers, for these are what clients
-/// connect to. It serves them under the name of the merged port, and whatever appProtocol it states.
+/// Indexes of the merged ports that an export serves: those of its protocols and numbers, because clients connect to
+/// these. It serves them under the name of the merged port, and whatever appProtocol it states.
 pub(super) fn eligible(merged: &[ServicePort], export: &[ServicePort], rules: InForce) -> Vec<u16> {
     let number = |port: &ServicePort| (port.protocol, port.port);
     let defined: BTreeMap<(Protocol, u16), &str> =

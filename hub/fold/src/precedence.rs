@@ -1,5 +1,5 @@
-//! Who is older: the one order that decides every disagreement. Where the policy lets the incumbent stand first, one
-//! that an operator did not let go comes before the older ones.
+//! Seniority: the one order that decides every disagreement. Where the policy lets the incumbent come first, it
+//! precedes older exports unless an operator let it go.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub(super) struct Candidate<'a> {
     pub(super) cluster: &'a ClusterId,
     pub(super) revision: Revision,
     pub(super) export: &'a Arc<Export>,
-    /// It stands first though another one is older.
+    /// It is first although another one is older.
     pub(super) held: bool,
 }
 
@@ -67,8 +67,8 @@ pub(super) fn judged<'a>(
     (candidates, refused)
 }
 
-/// Who stands first now and stays, and the oldest of those before it who are refused now and taken then, if there are
-/// any.
+/// The first export now, if it stays, and the oldest of those before it that are refused now and accepted then, if
+/// there are any.
 pub(super) fn restored_before<'a>(
     now: &[Candidate<'a>],
     refused_now: &[Refused<'a>],

@@ -15,7 +15,7 @@ use super::{
 /// Most properties that a message about left-out properties names.
 const NAMED_PROPERTIES_MAX: usize = 5;
 
-/// Derives the profile of a current member anew. Its properties are taken over from the one before, so that what changes
+/// Derives the profile of a current member anew. It takes the properties over from the one before, so that a change
 /// costs no more with many of them.
 pub(super) fn rederive(state: &mut State, cluster: &ClusterId, step: &mut Step) {
     rederive_with(state, cluster, None, step);

@@ -1,4 +1,4 @@
-//! What a ClusterProfile (KEP-4322) says: values and their words. It derives none.
+//! The content of a ClusterProfile (KEP-4322): values and their words. It derives none.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use model::{ClusterId, ClusterProperty, PropertyValue, UnixMillis};
 
 use super::Map;
 
-/// What a ClusterProfile says of a member.
+/// The ClusterProfile of a member.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// The member; also the object's name.
@@ -25,8 +25,8 @@ pub struct Profile {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Properties {
     all: Map<Box<str>, Arc<ClusterProperty>>,
-    /// Those without a value that a ClusterProfile may carry, with the characters of theirs: they are left out there, and
-    /// the condition Joined names them.
+    /// The properties whose value a ClusterProfile cannot carry, with the characters of their values: they are left out
+    /// there, and the condition Joined names them.
     oversize: Map<Box<str>, u64>,
 }
 
@@ -36,17 +36,17 @@ impl Properties {
         self.all.values()
     }
 
-    /// How many there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// Those that a ClusterProfile cannot carry, each with the characters of its value, and how many they are.
+    /// The properties that a ClusterProfile cannot carry, each with the characters of its value, and their number.
     pub(super) fn oversize(&self) -> (impl Iterator<Item = (&str, u64)>, usize) {
         let oversize = self.oversize.iter();
         (
@@ -103,11 +103,11 @@ pub struct ProfileCondition {
 /// The conditions that a profile has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ConditionType {
-    /// Whether the member's control plane works.
+    /// The member's control plane works.
     ControlPlaneHealthy,
-    /// Whether the cluster is a member.
+    /// The cluster is a member.
     Joined,
-    /// Whether all of its nodes are ready.
+    /// All nodes of the member are ready.
     AllNodesHealthy,
 }
 
@@ -123,7 +123,7 @@ pub enum ConditionStatus {
 }
 
 impl ConditionType {
-    /// The type as it stands in the condition.
+    /// The type, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ControlPlaneHealthy => "ControlPlaneHealthy",
@@ -134,7 +134,7 @@ impl ConditionType {
 }
 
 impl ConditionStatus {
-    /// The status as it stands in the condition.
+    /// The status, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",

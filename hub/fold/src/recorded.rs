@@ -1,4 +1,4 @@
-//! A fact as it is held: the current one of its key, or one that was taken back. Values only.
+//! A stored fact: the current one of its key, or a withdrawn one. Values only.
 
 use std::sync::Arc;
 
@@ -15,12 +15,13 @@ pub struct RecordedFact {
     pub revision: Revision,
     /// Hash of the bytes that were sent.
     pub hash: FactHash,
-    /// The bytes that were sent. They are held with nothing around them.
+    /// The bytes that were sent. They are stored without any structure around them.
     pub bytes: Bytes,
     reported: Reported,
 }
 
-/// What a member may report of a key: the kinds of facts that stand. Others are large, and there are many of these.
+/// A member's possible report about a key, for the kinds with a current fact. Other facts are large, and there are many
+/// of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Reported {
     Export(Arc<Export>),
@@ -30,7 +31,7 @@ enum Reported {
 }
 
 impl RecordedFact {
-    /// `None`: it is none that stands.
+    /// `None`: the kind has no current fact.
     pub(super) fn new(fact: &EncodedFact, revision: Revision) -> Option<Self> {
         let reported = match &fact.fact {
             Fact::ExportUpserted(export) => Reported::Export(export.clone()),

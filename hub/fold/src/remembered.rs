@@ -1,6 +1,5 @@
-//! Facts that members take back: held, if the member's brake is engaged, else remembered for as long as they could engage
-//! it, by the times that the log has.
-//! It derives nothing.
+//! Facts that members withdraw: on hold, if the member's hold is in force, else remembered for as long as they could
+//! cause one, by the times in the log. It derives nothing.
 
 use model::{
     ClusterId, FactKey, ListingGroup, ServiceKey, UnixMillis, fact::MEMBER_FACTS_MAX, policy::Brake,
@@ -8,10 +7,10 @@ use model::{
 
 use super::{Member, RecordedFact, State, taken_back::TakenBack};
 
-/// Most facts that are held or remembered of one member. What it takes back beyond is gone at once.
+/// Most withdrawn facts of one member, on hold or remembered. Withdrawals beyond it take effect at once.
 const TAKEN_BACK_MAX: usize = MEMBER_FACTS_MAX;
 
-/// A member took a fact back that is no more among its facts; whether it is held, and counts as before.
+/// A member withdrew a fact that is not among its facts any more; returns whether it is on hold, and counts as before.
 pub(super) fn take_back(
     state: &mut State,
     cluster: &ClusterId,
@@ -34,7 +33,7 @@ pub(super) fn take_back(
     engaged
 }
 
-/// An export is reported again: nothing that was taken back of it is held or remembered. Gives the keys of that.
+/// An export is reported again: none of its withdrawals is on hold or remembered. Gives the keys of that.
 pub(super) fn came_back(state: &mut State, cluster: &ClusterId, service: &ServiceKey) -> Vec<FactKey> {
     let Some(member) = state.member(cluster) else {
         return Vec::new();
@@ -57,7 +56,7 @@ pub(super) fn reported(state: &mut State, cluster: &ClusterId, keys: &[FactKey])
     note(state, cluster);
 }
 
-/// Forgets what was taken back too long ago to engage a brake.
+/// Forgets withdrawals that are too old to cause a hold.
 pub(super) fn forget(state: &mut State, now: UnixMillis) {
     if state.taking_back.is_empty() {
         return;
@@ -79,8 +78,8 @@ pub(super) fn forget_of(taken_back: &mut TakenBack, brake: &Brake, now: UnixMill
     }
 }
 
-/// A new incarnation begins, or the membership ends: nothing of the former cluster is held or remembered. Returns the
-/// services whose exports were held and count no more.
+/// A new incarnation begins, or the membership ends: the former cluster's withdrawals are neither on hold nor
+/// remembered. Returns the services whose exports were on hold and do not count any more.
 pub(super) fn forget_all_of(state: &mut State, cluster: &ClusterId) -> Vec<ServiceKey> {
     let Some(member) = state.member_mut(cluster) else {
         return Vec::new();
@@ -90,7 +89,7 @@ pub(super) fn forget_all_of(state: &mut State, cluster: &ClusterId) -> Vec<Servi
     taken_back.held_exports().cloned().collect()
 }
 
-/// Says anew whether a member is held, and whether something is remembered of one that is not.
+/// Updates the indexes of members on hold, and of others with remembered withdrawals.
 pub(super) fn note(state: &mut State, cluster: &ClusterId) {
     let taken_back = state.member(cluster).map(|member| &member.taken_back);
     let held = taken_back.is_some_and(|taken_back| taken_back.brake().is_some());
@@ -105,15 +104,15 @@ pub(super) fn note(state: &mut State, cluster: &ClusterId) {
 }
 
 impl Member {
-    /// Returns true if the brake may be engaged. Before the first complete listing of an incarnation it may not: until then the
-    /// facts are those of the cluster that was there before, and what goes of them is not taken back by this one.
+    /// Returns true if the brake may be engaged. Before the first complete listing of an incarnation it may not: until
+    /// then the facts are the former cluster's, and their removal is no withdrawal of this one.
     pub(super) fn may_be_held(&self) -> bool {
         self.listings.contains_key(&ListingGroup::Exports)
     }
 }
 
 impl State {
-    /// Returns true if the export that counts of a member for a service is one that it took back and that is held.
+    /// Returns true if the counted export of a member for a service is a withdrawn one on hold.
     pub(super) fn holds(&self, cluster: &ClusterId, service: &ServiceKey) -> bool {
         self.held.contains_key(cluster)
             && self
@@ -121,7 +120,7 @@ impl State {
                 .is_some_and(|member| member.taken_back.held_since(service).is_some())
     }
 
-    /// When a member is held that takes back most of its exports at once.
+    /// The policy on mass withdrawals.
     pub fn brake(&self) -> Brake {
         self.policy
             .as_ref()

@@ -22,7 +22,7 @@ const EXACT_NAMESPACES_SINCE: u32 = 3;
 /// The version from which on two names of one traffic distribution are no conflict.
 const ALIASES_SINCE: u32 = 3;
 
-/// The version from which on endpoints of exports that are held yield to ready ones of other members.
+/// The version from which on endpoints of exports on hold yield to ready ones of other members.
 pub(super) const HELD_YIELD_SINCE: u32 = 3;
 
 /// The version from which on text of members in messages has no characters that cannot be seen.
@@ -41,11 +41,11 @@ pub struct Rules {
     pub newest: u32,
 }
 
-/// What this program folds.
+/// The rules by which this program folds.
 pub const RULES: Rules = Rules::of(FOLD_VERSION);
 
 impl Rules {
-    /// Of a program of this version.
+    /// The rules of a program of this version.
     pub const fn of(newest: u32) -> Self {
         let oldest = match newest {
             FIRST_FOLD_VERSION => FIRST_FOLD_VERSION,
@@ -54,7 +54,7 @@ impl Rules {
         Self { oldest, newest }
     }
 
-    /// Whether what a log says was folded by `version` can be folded here.
+    /// Checks that this program can continue a log that was folded by `version`.
     pub fn fold(self, version: u32) -> Result<(), ForeignRules> {
         if version > self.newest {
             return Err(ForeignRules::Newer(version, self));

@@ -55,7 +55,7 @@ pub(super) fn same_filter(
                 .map(|port| (&port.name, port.protocol, port.port)))
 }
 
-/// Derives one slice against the import as it stands. `exporter` is its cluster, with the ports that it exports.
+/// Derives one slice against the present import. `exporter` is its cluster, with the ports that it exports.
 pub(super) fn rederive_one(
     derived: &mut DerivedStore,
     exporter: (&ClusterId, &[ServicePort]),

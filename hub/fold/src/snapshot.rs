@@ -1,5 +1,5 @@
-//! A state as rows, and a state from rows. Derived content is recomputed, never stored: a row holds its
-//! digest and the revision that last changed it. How rows become bytes is the codec's business.
+//! A state as rows, and a state from rows. Derived content is recomputed, never stored: a row holds its digest and the
+//! revision that last changed it. The codec turns rows into bytes.
 
 mod brakes;
 
@@ -53,20 +53,20 @@ pub enum SnapshotRow {
     JoinTokenUse(TokenHash, JoinTokenUse),
     /// The removal brake of a member, engaged.
     Brake(ClusterId, EngagedBrake),
-    /// A fact that a member took back, held or remembered.
+    /// A withdrawn fact of a member, on hold or remembered.
     TakenBack {
         /// The member.
         cluster: ClusterId,
         /// Revision of the event that recorded the fact.
         revision: Revision,
-        /// When its removal was recorded.
+        /// Time at which its removal was recorded.
         at: UnixMillis,
         /// The fact with its bytes as they were sent.
         fact: EncodedFact,
     },
     /// The recorded removal of a derived object.
     Tombstone {
-        /// Which one.
+        /// The object's key.
         key: DerivedKey,
         /// Revision of the event that removed it.
         revision: Revision,
@@ -86,7 +86,7 @@ pub struct SnapshotHeader {
     pub recorded_at: UnixMillis,
     /// Cursors below it need a snapshot.
     pub tombstone_floor: Revision,
-    /// How many rows of each kind follow.
+    /// Number of member rows that follow.
     pub members: u64,
     /// Fact rows.
     pub facts: u64,
@@ -94,7 +94,7 @@ pub struct SnapshotHeader {
     pub derived: u64,
     /// Tombstone rows.
     pub tombstones: u64,
-    /// How many removals are remembered.
+    /// Number of removals to remember.
     pub tombstones_max: u32,
     /// Rows of revoked keys.
     pub revoked_keys: u64,
@@ -110,7 +110,7 @@ pub struct SnapshotHeader {
     pub join_token_uses: u64,
     /// Rows of brakes that are engaged.
     pub brakes: u64,
-    /// Rows of facts that members took back.
+    /// Rows of withdrawn facts.
     pub taken_back: u64,
 }
 
@@ -119,7 +119,7 @@ pub struct SnapshotHeader {
 pub struct MemberRow {
     /// The cluster.
     pub cluster: ClusterId,
-    /// Whether it belongs to the clusterset.
+    /// Membership in the clusterset.
     pub status: MemberStatus,
     /// Revision of its last join.
     pub incarnation: Revision,
@@ -135,15 +135,15 @@ pub struct MemberRow {
     pub contested_keys: BTreeSet<KeyFingerprint>,
     /// Keys of ended memberships.
     pub refused_keys: BTreeSet<KeyFingerprint>,
-    /// When the last certificate of those ends, if that is known.
+    /// Time at which the last certificate of those ends, if that is known.
     pub refused_until: Option<UnixMillis>,
-    /// How it is heard from.
+    /// Connectivity of the member.
     pub connectivity: Connectivity,
     /// Its endpoints do not count.
     pub withdrawn: bool,
     /// It is to leave.
     pub leaving: Option<Leaving>,
-    /// When status or connectivity last changed.
+    /// Time at which status or connectivity last changed.
     pub since: UnixMillis,
     /// Revisions of the completed listings of this incarnation.
     pub listings: BTreeMap<ListingGroup, Revision>,
@@ -152,15 +152,15 @@ pub struct MemberRow {
 /// A derived object without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DerivedRow {
-    /// Which one.
+    /// The object's key.
     pub key: DerivedKey,
     /// Revision of the event that last changed it.
     pub revision: Revision,
     /// Digest of its content.
     pub digest: ContentDigest,
-    /// Of a slice: revision of the import it waits for. Else zero.
+    /// For a slice: revision of the import it waits for. Else zero.
     pub import_revision: Revision,
-    /// Of a profile: when its conditions last flipped, in their order. Else empty.
+    /// For a profile: times of its conditions' last flips, in their order. Else empty.
     pub transitions: Vec<UnixMillis>,
 }
 
@@ -170,8 +170,8 @@ pub struct Restored {
     /// The state.
     pub state: State,
     /// Derived objects whose content in the rows does not follow from their facts, under rules that this program has: a
-    /// defect of the program that wrote them, or damage. They are derived anew, count as changed, and no cursor resumes
-    /// until an event is recorded.
+    /// defect of the program that wrote them, or damage. They are derived again, count as changed, and no cursor
+    /// resumes until an event is recorded.
     pub differing: Vec<DerivedKey>,
 }
 
@@ -180,7 +180,7 @@ pub struct Restored {
 pub enum RestoreError {
     /// The first row is no header, or a second one follows.
     Header,
-    /// A row that does not belong where it stands.
+    /// A row in a wrong place.
     Misplaced(String),
     /// Fewer or more rows than the header says.
     Incomplete(Box<SnapshotHeader>),
@@ -208,7 +208,7 @@ impl State {
         self.clone().into_snapshot_rows()
     }
 
-    /// The same for whoever writes rows beside the state: digests are computed as the rows are taken.
+    /// The same for a caller that writes rows beside the state: digests are computed as the rows are taken.
     pub fn into_snapshot_rows(self) -> impl Iterator<Item = SnapshotRow> + Send {
         let (brakes, taken_back) = brakes::counts(&self.members);
         let header = SnapshotHeader {
@@ -278,8 +278,8 @@ impl State {
             .chain(taken_back)
     }
 
-    /// The state that gave `rows`, equal to the last byte where its derived objects follow from its facts. Those that come
-    /// out differently, as under other rules, count as changed, and all cursors need a snapshot.
+    /// The state that gave `rows`, equal to the last byte where its derived objects follow from its facts. Objects that
+    /// differ, as under other rules, count as changed, and all cursors need a snapshot.
     pub fn restore(rows: impl IntoIterator<Item = SnapshotRow>) -> Result<Self, RestoreError> {
         Ok(Self::restore_and_compare(rows)?.state)
     }
@@ -511,7 +511,7 @@ fn exporters(members: &BTreeMap<ClusterId, Member>) -> Map<ServiceKey, Exporters
     exporters.into_iter().collect()
 }
 
-/// All derived content anew from members and facts; revisions and times are still missing.
+/// Derives all content again from members and facts; revisions and times are still missing.
 fn rederive_everything(state: &mut State) {
     let mut step = Step {
         revision: state.revision,

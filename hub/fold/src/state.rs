@@ -26,24 +26,24 @@ pub struct State {
     pub(super) fold_version: u32,
     pub(super) rules_since: UnixMillis,
     pub(super) members: Map<ClusterId, Arc<Member>>,
-    /// Who exports a service. No entry is empty.
+    /// The exporters of each service. No entry is empty.
     pub(super) exporters: Map<ServiceKey, Exporters>,
     pub(super) derived: DerivedStore,
-    /// Keys that are refused for ever, whoever comes with them.
+    /// Keys that are refused for ever, in any certificate.
     pub(super) revoked_keys: Map<KeyFingerprint, RevokedKey>,
-    /// What an operator put in force; `None`: nothing yet.
+    /// The policy in force; `None`: no operator has set one.
     pub(super) policy: Option<AppliedPolicy>,
-    /// The last dispute over the first place among a service's exports, while the export that stood there does.
+    /// The last dispute over the first place among a service's exports, as long as its first export exists.
     pub(super) contests: Map<ServiceKey, Contest>,
-    /// Members that are withdrawn, for whoever asks of each of a service's exporters.
+    /// Withdrawn members, for a lookup by each of a service's exporters.
     pub(super) withdrawn: Map<ClusterId, ()>,
-    /// Members that are to leave, for whoever asks of each of a service's exporters.
+    /// Leaving members, for a lookup by each of a service's exporters.
     pub(super) leaving: Map<ClusterId, ()>,
     /// Since when nothing is withdrawn, because too many members are lost at once.
     pub(super) self_preservation: Option<UnixMillis>,
-    /// Members of which something is remembered that they took back a moment ago, and that are not held.
+    /// Members with remembered recent withdrawals that are not on hold.
     pub(super) taking_back: Map<ClusterId, ()>,
-    /// Members on hold, for whoever asks of each of a service's exporters.
+    /// Members on hold, for a lookup by each of a service's exporters.
     pub(super) held: Map<ClusterId, ()>,
     /// Tokens with which clusters join, by their hashes.
     pub(super) join_tokens: Map<TokenHash, Arc<JoinTokenState>>,
@@ -52,26 +52,26 @@ pub struct State {
 /// A token with which clusters join, and what it was used for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinTokenState {
-    /// What it is good for.
+    /// The token's scope.
     pub token: JoinToken,
-    /// Who made it.
+    /// The operator who made it.
     pub operator: Box<str>,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub created_at: UnixMillis,
-    /// When it was taken back.
+    /// Time of its revocation.
     pub revoked_at: Option<UnixMillis>,
-    /// Who joined with it, in order.
+    /// The clusters that joined with it, in order.
     pub used: Vec<JoinTokenUse>,
 }
 
-/// What a cluster was given for a token.
+/// The certificate that a cluster got for a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinTokenUse {
     /// Its id.
     pub cluster: ClusterId,
     /// Its key.
     pub key: KeyFingerprint,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub at: UnixMillis,
     /// The certificate and what it leads over, PEM.
     pub certificate: Arc<str>,
@@ -85,11 +85,11 @@ pub(super) type Exporters = FewMap<ClusterId, ()>;
 pub struct AppliedPolicy {
     /// Revision of the event that put it in force.
     pub revision: Revision,
-    /// Who did.
+    /// The operator.
     pub operator: Box<str>,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub at: UnixMillis,
-    /// What it says.
+    /// Its content.
     pub policy: Arc<Policy>,
     /// Revision of the event that made its rules on imports what they are; `None`: no policy ever had one.
     pub imports_since: Option<Revision>,
@@ -100,7 +100,7 @@ pub struct AppliedPolicy {
 pub struct Contest {
     /// Revision of the event that recorded it.
     pub revision: Revision,
-    /// The export that stood first.
+    /// The first export until now.
     pub standing: PrecedenceClaim,
     /// The one that states to be older.
     pub challenger: PrecedenceClaim,
@@ -111,13 +111,13 @@ pub struct Contest {
 /// A key that is refused for ever.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevokedKey {
-    /// Whose it was.
+    /// The key's holder.
     pub holder: KeyHolder,
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub at: UnixMillis,
 }
 
-/// Whose key it is.
+/// The holder of a key.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum KeyHolder {
     /// The agent's of this cluster.
@@ -131,9 +131,9 @@ pub enum KeyHolder {
 /// An admitted key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct AdmittedKey {
-    /// What is known of it.
+    /// Knowledge of the key.
     pub terms: KeyTerms,
-    /// When it was accepted; zero where it is not known how.
+    /// Time at which it was accepted; zero where it is not known how.
     pub accepted_at: UnixMillis,
     /// If the hub certified it: the key over whose session, before it the one over whose session that was certified, and so
     /// on; at most [`CERTIFIED_OVER_MAX`](super::CERTIFIED_OVER_MAX), the latest.
@@ -151,7 +151,7 @@ pub struct Member {
     pub(super) keys: BTreeMap<KeyFingerprint, AdmittedKey>,
     pub(super) contested_keys: BTreeSet<KeyFingerprint>,
     pub(super) refused_keys: Arc<BTreeSet<KeyFingerprint>>,
-    /// When the last certificate of the refused keys ends; `None`: not known of all, or there is none.
+    /// Time at which the last certificate of the refused keys ends; `None`: not known of all, or there is none.
     pub(super) refused_until: Option<UnixMillis>,
     pub(super) connectivity: Connectivity,
     pub(super) withdrawn: bool,
@@ -159,11 +159,11 @@ pub struct Member {
     pub(super) since: UnixMillis,
     pub(super) listings: BTreeMap<ListingGroup, Revision>,
     pub(super) facts: Map<FactKey, RecordedFact>,
-    /// What it reported and took back, while its brake is engaged or could be by it.
+    /// Its recent withdrawals, while a hold is in force or they could cause one.
     pub(super) taken_back: TakenBack,
 }
 
-/// Whether a cluster belongs to the clusterset.
+/// Membership of a cluster in the clusterset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum MemberStatus {
     /// It does.
@@ -176,10 +176,10 @@ pub enum MemberStatus {
     Forgotten,
 }
 
-/// How a member is heard from.
+/// Connectivity of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Connectivity {
-    /// Heard from.
+    /// The member is connected.
     Live,
     /// Silent for a while.
     Suspect,
@@ -188,7 +188,7 @@ pub enum Connectivity {
 }
 
 impl Member {
-    /// Whether it belongs to the clusterset.
+    /// Its membership in the clusterset.
     pub fn status(&self) -> MemberStatus {
         self.status
     }
@@ -228,17 +228,17 @@ impl Member {
         &self.refused_keys
     }
 
-    /// How it is heard from; says nothing once the membership ended.
+    /// Its connectivity; meaningless once the membership ended.
     pub fn connectivity(&self) -> Connectivity {
         self.connectivity
     }
 
-    /// It was lost for as long as the policy says, and was not heard from since: its endpoints do not count.
+    /// It was lost for as long as the policy says, and has not come back: its endpoints do not count.
     pub fn is_withdrawn(&self) -> bool {
         self.withdrawn
     }
 
-    /// When status or connectivity last changed.
+    /// Time at which status or connectivity last changed.
     pub fn since(&self) -> UnixMillis {
         self.since
     }
@@ -282,7 +282,7 @@ impl Member {
             .take_while(move |(_, slice)| slice.key.service == *service)
     }
 
-    /// What its facts come to, as budgets count. It looks at each of them.
+    /// Usage of its facts, as budgets count. It looks at each of them.
     pub fn usage(&self) -> Usage {
         let facts = self.facts.values().map(|recorded| Usage::of(&recorded.encoded()));
         facts.fold(Usage::default(), Usage::and)
@@ -293,12 +293,12 @@ impl Member {
         Some((recorded.revision, recorded.export()?))
     }
 
-    /// What it took back lately, and what of it is held.
+    /// Its recent withdrawals, with those on hold.
     pub fn taken_back(&self) -> &TakenBack {
         &self.taken_back
     }
 
-    /// Its export of a service that counts: the one that it reports, else one that is held.
+    /// Its counted export of a service: the reported one, else one on hold.
     pub(super) fn counted_export(&self, service: &ServiceKey) -> Option<(Revision, &Arc<Export>)> {
         self.export(service).or_else(|| {
             let held = self.taken_back.held(&FactKey::Export(service.clone()))?;
@@ -306,13 +306,13 @@ impl Member {
         })
     }
 
-    /// The services of all exports that count: those that it reports, and those that are held.
+    /// The services of all counted exports: the reported ones, and those on hold.
     pub fn counted_services(&self) -> impl Iterator<Item = &ServiceKey> {
         let reported = self.exports().map(|(_, export)| &export.service);
         reported.chain(self.taken_back.held_exports())
     }
 
-    /// Its slices of one service that count, exported or not: those that it reports, and those that are held.
+    /// Its counted slices of one service, exported or not: the reported ones, and those on hold.
     pub fn counted_slices_of<'a>(
         &'a self,
         service: &'a ServiceKey,
@@ -423,14 +423,14 @@ impl State {
         self.members.values().all(|member| member.facts.is_empty())
     }
 
-    /// How many facts all members have together.
+    /// Number of facts of all members together.
     pub fn fact_count(&self) -> usize {
         self.members.values().map(|member| member.facts.len()).sum()
     }
 
-    /// Makes this the state at revision 0 of a new epoch: nothing of it changes but revisions, which all
-    /// become zero, for revisions of another epoch mean nothing in this one. Cursors of other epochs are
-    /// answered by a snapshot, so tombstones are not needed.
+    /// Makes this the state at revision 0 of a new epoch: nothing changes but revisions, which all become zero, because
+    /// revisions of another epoch mean nothing in this one. Cursors of other epochs are answered by a snapshot, so
+    /// tombstones are not needed.
     pub fn begin_epoch(&mut self) {
         self.revision = Revision::default();
         self.derived.begin_epoch();
@@ -530,7 +530,7 @@ impl State {
         self.derived.tombstone(key)
     }
 
-    /// How many removals are remembered: recorded, for a replay must forget what was forgotten.
+    /// Number of removals to remember: recorded, for a replay must forget the same ones.
     pub fn tombstones_max(&self) -> u32 {
         self.derived.tombstones_max()
     }

@@ -1,5 +1,5 @@
-//! What the hub says of each ServiceExport: the same conflicts to all exporters of a service whose exports are taken,
-//! and the reason to the others.
+//! The conditions of each ServiceExport: exporters of a service whose exports are accepted get the same conflicts, the
+//! others the reason of the refusal.
 
 use std::sync::Arc;
 

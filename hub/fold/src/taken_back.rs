@@ -1,6 +1,6 @@
-//! What a member took back: exports, and slices of theirs. While its brake is engaged they are *held*, and count as if they
-//! were reported; else they are remembered for as long as they could engage it.
-//! Values only: it decides nothing, derives nothing, and knows no state.
+//! A member's withdrawals: exports, and slices of theirs. While a hold is in force they are *held* and count as if they
+//! were still reported; otherwise they are remembered for as long as they could cause a hold. Values only: it decides
+//! nothing, derives nothing, and knows no state.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use super::{
 /// The brake of a member, engaged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngagedBrake {
-    /// When that was recorded.
+    /// Time at which that was recorded.
     pub since: UnixMillis,
-    /// Exports that it took back then, or was about to.
+    /// Exports that it withdrew then, or was about to.
     pub removed: u32,
-    /// Of so many that it had.
+    /// Number of its exports before.
     pub exports: u32,
 }
 
-/// A fact that was taken back.
+/// A withdrawn fact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovedFact {
     /// The fact as it was recorded.
     pub recorded: RecordedFact,
-    /// When its removal was recorded.
+    /// Time at which its removal was recorded.
     pub at: UnixMillis,
 }
 
@@ -37,12 +37,12 @@ impl RemovedFact {
     }
 }
 
-/// What one member took back.
+/// The withdrawals of one member.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TakenBack {
     brake: Option<EngagedBrake>,
     facts: Map<FactKey, RemovedFact>,
-    /// The same in the order in which they are forgotten; nothing is while they are held.
+    /// The same in the order of forgetting; nothing is forgotten while on hold.
     order: Map<(UnixMillis, FactKey), ()>,
     /// The usage of the facts, as budgets count.
     usage: Usage,
@@ -72,7 +72,7 @@ impl TakenBack {
         self.brake
     }
 
-    /// Everything that is held or remembered.
+    /// Everything on hold or remembered.
     pub fn facts(&self) -> &Map<FactKey, RemovedFact> {
         &self.facts
     }
@@ -82,25 +82,25 @@ impl TakenBack {
         self.usage
     }
 
-    /// A fact that is held.
+    /// A fact on hold.
     pub(super) fn held(&self, key: &FactKey) -> Option<&RecordedFact> {
         self.brake?;
         Some(&self.facts.get(key)?.recorded)
     }
 
-    /// When an export that is held was taken back.
+    /// Time at which an export that is on hold was withdrawn.
     pub fn held_since(&self, service: &ServiceKey) -> Option<UnixMillis> {
         self.brake?;
         Some(self.facts.get(&FactKey::Export(service.clone()))?.at)
     }
 
-    /// The services whose exports are held.
+    /// The services whose exports are on hold.
     pub fn held_exports(&self) -> impl Iterator<Item = &ServiceKey> {
         let engaged = self.brake.is_some();
         self.exports().filter(move |_| engaged)
     }
 
-    /// The exports that are held from a service on, each with when it was taken back.
+    /// The exports on hold from a service on, each with the time of its withdrawal.
     pub fn held_exports_from(
         &self,
         first: ServiceKey,
@@ -113,7 +113,7 @@ impl TakenBack {
         })
     }
 
-    /// The slices of a service that are held.
+    /// The slices on hold of a service.
     pub(super) fn held_slices_of<'a>(
         &'a self,
         service: &'a ServiceKey,
@@ -129,7 +129,7 @@ impl TakenBack {
         slices.take_while(move |(_, slice)| slice.key.service == *service)
     }
 
-    /// How many exports were taken back and are not forgotten.
+    /// Number of remembered withdrawn exports.
     pub(super) fn export_count(&self) -> usize {
         self.exports().count()
     }
@@ -141,12 +141,12 @@ impl TakenBack {
         })
     }
 
-    /// Whether the export of this service is among them.
+    /// Returns true if the export of this service is among them.
     pub(super) fn has_export(&self, service: &ServiceKey) -> bool {
         self.facts.contains_key(&FactKey::Export(service.clone()))
     }
 
-    /// A fact was taken back.
+    /// A fact was withdrawn.
     pub(super) fn add(&mut self, key: FactKey, recorded: RecordedFact, at: UnixMillis) {
         if self.brake.is_none() {
             self.order.insert((at, key.clone()), ());
@@ -179,7 +179,7 @@ impl TakenBack {
         export.into_iter().chain(slices.cloned()).collect()
     }
 
-    /// What was taken back up to then is forgotten. Nothing of it is held.
+    /// Forgets withdrawals up to then. None of them is on hold.
     pub(super) fn forget_until(&mut self, then: UnixMillis) {
         let due = self.order.keys().take_while(|(at, _)| *at <= then);
         let due: Vec<(UnixMillis, FactKey)> = due.cloned().collect();
@@ -191,13 +191,13 @@ impl TakenBack {
         }
     }
 
-    /// From here on everything is held.
+    /// From here on everything is on hold.
     pub(super) fn engage(&mut self, brake: EngagedBrake) {
         self.brake = Some(brake);
         self.order = Map::new();
     }
 
-    /// Of another epoch its revisions mean nothing.
+    /// In another epoch its revisions mean nothing.
     pub(super) fn begin_epoch(&mut self) {
         self.facts = self
             .facts

@@ -18,10 +18,10 @@ use super::{
 pub const TOKENS_MAX: usize = 1_024;
 /// Most clusters that may join with all of them together: each use holds a certificate.
 pub const TOKEN_USES_OF_ALL_MAX: u64 = 4_096;
-/// How long a token is remembered after it expired, so that whoever comes with it hears that.
+/// Time for which an expired token is remembered, so that its bearer is told that it expired.
 pub const TOKEN_REMEMBERED_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
-/// What a token gives for a key and an id.
+/// The grant of a token for a key and an id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Grant {
     /// A certificate that is to be made and recorded.
@@ -36,7 +36,7 @@ pub fn token_time(state: &State, clock: UnixMillis) -> UnixMillis {
     clock.max(state.recorded_at)
 }
 
-/// Whether a cluster may be given a certificate for this id and key at a time. Refusals say what to do.
+/// Returns the grant for this id and key at a time. Refusals say what to do.
 pub fn may_join(
     state: &State,
     token: TokenHash,
@@ -89,7 +89,7 @@ pub fn may_join(
     Ok(Grant::New)
 }
 
-/// Whether nobody else has an id. Whoever has it is left alone.
+/// Refuses an id that another cluster has. The cluster that has it is left alone.
 fn is_free(state: &State, cluster: &ClusterId, key: KeyFingerprint) -> Result<(), Rejection> {
     let taken = |by: &str| {
         Rejection::operator(format!(
@@ -115,7 +115,7 @@ fn is_free(state: &State, cluster: &ClusterId, key: KeyFingerprint) -> Result<()
         Some(_) => return Ok(()),
         None => {}
     }
-    // Who was given a certificate for it and did not come yet.
+    // The clusters that got a certificate for it and have not come yet.
     let tokens = state
         .join_tokens
         .values()
@@ -286,7 +286,7 @@ fn is_forgotten(known: &JoinTokenState, at: UnixMillis) -> bool {
 }
 
 impl JoinTokenState {
-    /// How many certificates it holds or may come to hold.
+    /// Number of certificates that it has given or may give.
     fn holds(&self) -> u64 {
         match self.revoked_at {
             Some(_) => self.used.len() as u64,

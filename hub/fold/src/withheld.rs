@@ -1,4 +1,4 @@
-//! Which members the policy does not let take an import, and by which rules.
+//! The members that the policy keeps an import from, and the rules that do so.
 
 use model::{ClusterId, Policy, ServiceKey};
 
@@ -7,12 +7,12 @@ use super::State;
 /// Most members that an answer names; the others are counted.
 const NAMED_MAX: usize = 20;
 
-/// Whom the policy keeps an import from.
+/// The members that the policy keeps an import from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Withheld {
     /// The first of them by name, and why.
     pub named: Vec<(ClusterId, String)>,
-    /// How many more there are.
+    /// Number of further ones.
     pub more: usize,
 }
 

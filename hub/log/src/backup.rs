@@ -1,5 +1,5 @@
 //! A copy of a log as of one durable position, while events are appended behind it: which segments, and which of their
-//! rows. What is copied are rows as they stand; whoever takes them verifies them. It writes nothing.
+//! rows. The copy has the rows as they are; its receiver verifies them. It writes nothing.
 
 use std::{ops::ControlFlow, sync::Arc};
 
@@ -14,7 +14,7 @@ use super::{
     segments::Segments,
 };
 
-/// What a copy consists of.
+/// The parts of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupPlan {
     /// The position of the last event in it.
@@ -26,9 +26,9 @@ pub struct BackupPlan {
 /// A segment of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentPlan {
-    /// What its directory is called.
+    /// Name of its directory.
     pub name: String,
-    /// Whether the snapshot that it begins with was complete when the copy was planned: then it is copied.
+    /// True if the snapshot that it begins with was complete when the copy was planned: then it is copied.
     has_base: bool,
 }
 
@@ -37,7 +37,7 @@ pub struct SegmentPlan {
 pub struct BackupPage {
     /// Rows by key: key, value.
     pub rows: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The key to go on from, if there may be more.
+    /// The key to continue from, if there may be more.
     pub next: Option<Vec<u8>>,
 }
 
@@ -82,8 +82,8 @@ impl SegmentPlan {
         Ok(BackupPage { rows: copied, next })
     }
 
-    /// Of snapshots the one that the segment begins with and the bases of epochs, which never go; another one may be
-    /// half there, or replaced meanwhile. What is of no known kind belongs too: verifying finds it.
+    /// Of the snapshots only the one that the segment begins with and the bases of epochs, which never go; another one
+    /// may be incomplete, or replaced meanwhile. A row of unknown kind belongs too: verifying finds it.
     fn belongs(&self, key: &[u8], up_to: Cursor) -> bool {
         let is_behind = |epoch: Epoch, revision: Revision| (epoch, revision) > (up_to.epoch, up_to.revision);
         if let Some(epoch) = key::parse_epoch(key) {

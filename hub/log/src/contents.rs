@@ -1,4 +1,4 @@
-//! What a log on disk consists of, from the beginning of each segment, and a few of its events. It changes nothing.
+//! The parts of a log on disk, from the beginning of each segment, and a few of its events. It changes nothing.
 
 use std::{ops::ControlFlow, path::Path};
 
@@ -15,13 +15,13 @@ use super::{
     verify,
 };
 
-/// Of so many of the newest events a look says what they are like.
+/// Number of newest events that a look samples.
 pub const NEWEST_EVENTS_MAX: u64 = 1_000;
 
 /// A log on disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
-    /// Whose it is.
+    /// The clusterset.
     pub clusterset: Clusterset,
     /// Its segments, the current one last.
     pub segments: Vec<SegmentContents>,
@@ -36,15 +36,15 @@ pub struct Contents {
 /// A segment of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentContents {
-    /// What its directory is called.
+    /// Name of its directory.
     pub name: String,
     /// The position that its first event follows.
     pub start: Cursor,
-    /// When it was begun.
+    /// Time at which it was begun.
     pub began_at: UnixMillis,
     /// Bytes that it takes.
     pub bytes: u64,
-    /// Whether the snapshot that it begins with is complete.
+    /// True if the snapshot that it begins with is complete.
     pub has_base: bool,
 }
 
@@ -91,7 +91,7 @@ fn look<V: Volume>(volume: &V, name: &str) -> Result<Contents, LogError> {
         clusterset,
         segments: described,
         head: (epoch, last),
-        // A look at a damaged log shows what it has all the same; verify says what is damaged.
+        // A look at a damaged log shows its content nevertheless; verify names the damage.
         first: events(&segments, epoch, first, first.min(last))
             .unwrap_or_default()
             .pop(),

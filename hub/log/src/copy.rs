@@ -46,7 +46,7 @@ impl LogCopy {
         directory::store_error(&self.data_dir, error)
     }
 
-    /// Goes on with the next segment. The one before is durable then.
+    /// Continues with the next segment. The one before is durable then.
     pub fn segment(&mut self, name: &str) -> Result<(), OpenError> {
         self.seal()?;
         let unknown = || RowsError::Damaged(format!("{name:?} is not the name of a segment"));
@@ -83,9 +83,10 @@ impl LogCopy {
     }
 }
 
-/// Puts the log that `copy` holds into `data_dir`, which must not hold one. `prepare` is given the directory in which it
-/// stands before it is taken for the log; what it refuses is removed from there, unless a call before was interrupted. What
-/// was interrupted is done anew by the next call, and no hub starts before. Nothing is written to `copy`, which may be on a medium that takes no writes.
+/// Puts the log that `copy` holds into `data_dir`, which must not hold one. `prepare` receives the directory of the
+/// copy before it becomes the log; a refused copy is removed, unless an earlier call was interrupted. The next call
+/// repeats an interrupted step, and no hub starts before. Nothing is written to `copy`, which may be on a medium that
+/// takes no writes.
 pub fn restore<E: From<OpenError>>(
     copy: &Path,
     data_dir: &Path,
@@ -111,7 +112,7 @@ pub fn restore<E: From<OpenError>>(
     Ok(())
 }
 
-/// Makes the directory in which a copy stands first; removes what an interrupted try left.
+/// Makes the temporary directory of a copy; removes the remains of an interrupted attempt.
 fn clear(data_dir: &Path, restoring: &Path) -> io::Result<Result<(), OpenError>> {
     let there = directory::names(data_dir)?;
     if restoring.exists() {

@@ -20,7 +20,7 @@ const FILE: &str = "backup-end.json";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CopyEnd {
-    /// Whose log it is, as the log says it.
+    /// The clusterset, as the log names it.
     pub clusterset: String,
     /// The epoch, as cursors print it.
     pub epoch: String,
@@ -58,7 +58,7 @@ impl CopyEnd {
         }
     }
 
-    /// Whether what was found in the copy reaches it; more may have come since, from a hub that was started over it.
+    /// Returns true if the copy reaches it; it may have more since, from a hub that was started over it.
     pub fn is_reached(&self, found: &Report) -> bool {
         let of = |log: &&LogReport| log.clusterset == self.clusterset;
         let epochs = found.logs.iter().filter(of).flat_map(|log| &log.epochs);

@@ -23,18 +23,18 @@ use super::{
 
 /// Held by the one process that has the log open.
 const LOCK_FILE: &str = "log.lock";
-/// Where the segments of a log stand that is being put back from a backup.
+/// Directory of the segments of a log while it is restored from a backup.
 pub(super) const RESTORING: &str = "restoring";
 /// A directory that is called so is being deleted.
 const REMOVED: &str = "removed.";
-/// What the system counts blocks of files in.
+/// The unit in which the system counts blocks of files.
 const BLOCK_BYTES: u64 = 512;
 
 /// The data directory, with the clusterset whose log is meant.
 #[derive(Clone)]
 pub(super) struct Directory {
     data_dir: PathBuf,
-    /// What the trees of the clusterset are called.
+    /// Prefix of the names of the clusterset's trees.
     space: Arc<str>,
     lock: Arc<File>,
 }
@@ -122,8 +122,8 @@ impl Volume for Directory {
         Ok(rows)
     }
 
-    /// Under another name first, which is atomic: files that are deleted one by one are no segment any more. What the end
-    /// of the process leaves of them, the next start deletes.
+    /// Under another name first, which is atomic: files that are deleted one by one are no segment any more. The next
+    /// start deletes the remains.
     fn remove(&self, name: SegmentName) -> Result<(), RowsError> {
         let removed = self.data_dir.join(format!("{REMOVED}{name}"));
         match fs::rename(self.dir(name), &removed) {
@@ -227,8 +227,8 @@ pub(super) fn lock(data_dir: &Path) -> Result<File, OpenError> {
     }
 }
 
-/// Looks whether a directory holds the copy of a log, and keeps others of this machine from it, without writing there: it
-/// may be on a medium that takes no writes. Where a lock cannot be had for that reason, nobody changes the copy either.
+/// Looks whether a directory holds the copy of a log, and keeps others of this machine from it, without writing there:
+/// it may be on a medium that takes no writes. If a lock cannot be had for that reason, nobody changes the copy either.
 pub(super) fn copy_at_rest(copy: &Path) -> Result<Option<File>, OpenError> {
     let dir = copy.to_path_buf();
     if names(copy).is_ok_and(|names| names.is_empty()) || !copy.is_dir() {

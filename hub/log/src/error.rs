@@ -1,5 +1,5 @@
-//! What can go wrong with a log, as types that a caller branches on, and the advice for the operator.
-//! Nothing here retries or repairs.
+//! Errors of a log, as types that a caller branches on, and the advice for the operator. Nothing here retries or
+//! repairs.
 
 use std::{path::PathBuf, sync::Arc};
 
@@ -11,9 +11,9 @@ use super::{record::InvalidRow, rows::RowsError};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the event log is corrupt at {place}: {what}")]
 pub struct Corruption {
-    /// Where, in words a person can look up: epoch and revision, snapshot and row, or the store's files.
+    /// The place, as a person can look it up: epoch and revision, snapshot and row, or the store's files.
     pub place: String,
-    /// What was found there.
+    /// The finding.
     pub what: String,
 }
 
@@ -69,7 +69,7 @@ pub enum InvalidBatch {
         super::EVENT_BYTES_MAX
     )]
     EventTooLarge {
-        /// Which event, from 0.
+        /// The event's index, from 0.
         index: usize,
         /// Its size.
         bytes: usize,
@@ -81,7 +81,7 @@ pub enum InvalidBatch {
         super::BATCH_BYTES_MAX
     )]
     TooLarge {
-        /// How many events.
+        /// Number of events.
         events: usize,
         /// Their payload bytes.
         bytes: usize,
@@ -160,7 +160,7 @@ pub enum OpenError {
     Full {
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
     /// It holds another clusterset.
@@ -170,9 +170,9 @@ pub enum OpenError {
     NotOurs {
         /// The directory.
         dir: PathBuf,
-        /// Whose it is.
+        /// The clusterset found.
         found: String,
-        /// Whose it should be.
+        /// The clusterset expected.
         wanted: String,
     },
     /// There is a log, and another one was to be put there.
@@ -198,7 +198,7 @@ pub enum OpenError {
     Io {
         /// The directory.
         dir: PathBuf,
-        /// What the system said.
+        /// The system's error.
         reason: String,
     },
 }

@@ -15,7 +15,7 @@ const PIECE_BYTES: u64 = 4 * 1024 * 1024;
 /// Between two pieces, so that an append's sync has at most one to wait for. A gigabyte takes 2.5 s.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Deletes a directory and what is in it. What an interrupted call left is an ordinary directory.
+/// Deletes a directory and what is in it. An interrupted call leaves an ordinary directory.
 pub(super) fn remove_dir(dir: &Path) -> io::Result<()> {
     shorten_below(dir)?;
     fs::remove_dir_all(dir)

@@ -9,7 +9,7 @@ use super::record::{FORMAT_VERSION, InvalidRow, PAYLOAD_BYTES_MAX, ROW_BYTES_MAX
 const HEADER_BYTES: usize = 1 + 2 + 2 + 2 + 4 + 16 + 16;
 /// Bytes behind the header.
 pub(super) const BODY_BYTES_MAX: usize = ROW_BYTES_MAX - HEADER_BYTES;
-/// Stands before each payload within a group's body.
+/// Precedes each payload within a group's body.
 const LENGTH_BYTES: usize = 4;
 
 const _: () = assert!((PAYLOAD_BYTES_MAX + LENGTH_BYTES).div_ceil(BODY_BYTES_MAX) <= u16::MAX as usize);

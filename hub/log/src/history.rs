@@ -67,7 +67,7 @@ pub(super) fn walk(
 struct Verifier {
     from: Revision,
     to: Revision,
-    /// What the hash at `from - 1` must be.
+    /// Expected hash at `from - 1`.
     before: Option<ChainHash>,
     /// The hash at the last event of the group before.
     previous: Option<ChainHash>,

@@ -78,7 +78,7 @@ pub const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 const _: () = assert!(EVENT_BYTES_MAX <= PAYLOAD_BYTES_MAX && EVENT_BYTES_MAX <= BATCH_BYTES_MAX);
 
-/// How much a log takes at a time. Who appends asks for them, and nothing larger reaches an append.
+/// Limits of one append. A caller checks them first, and nothing larger reaches an append.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Largest payload of one event, in bytes; at most [`EVENT_BYTES_MAX`].
@@ -118,8 +118,8 @@ impl Batch {
         Self::chained(expected, chained.collect())
     }
 
-    /// As [`Batch::new`], from whoever chained the payloads already. Hashes that are not those of the bytes are
-    /// found when the batch is written: nothing is appended then.
+    /// As [`Batch::new`], for payloads that are chained already. Hashes that are not those of the bytes are found when
+    /// the batch is written: nothing is appended then.
     pub fn chained(expected: Cursor, events: Vec<(ChainHash, Vec<u8>)>) -> Result<Self, InvalidBatch> {
         if events.is_empty() {
             return Err(InvalidBatch::Empty);
@@ -166,7 +166,7 @@ pub struct StoredEvent {
     pub revision: Revision,
     /// The chain hash at it.
     pub hash: ChainHash,
-    /// What was appended, byte for byte.
+    /// The bytes appended.
     pub payload: Vec<u8>,
 }
 
@@ -180,19 +180,19 @@ pub type SnapshotCompletion = Box<dyn FnOnce(Result<(), LogError>) + Send>;
 /// The rows of a snapshot in the order they will be read back. Pulled in pieces, on the log's own thread.
 pub type SnapshotRows = Box<dyn Iterator<Item = Vec<u8>> + Send>;
 
-/// Figures for metrics, and for whoever decides when a segment is full. Counters count since the log was opened; sizes
-/// on disk are looked at every few commits.
+/// Figures for metrics, and for the decision when a segment is full. Counters count since the log was opened; sizes on
+/// disk are looked at every few commits.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stats {
     /// Bytes that all segments take on their volume.
     pub bytes_on_disk: u64,
-    /// How many segments are kept, with the current one.
+    /// Number of segments, with the current one.
     pub segments: u64,
     /// Bytes that the current segment takes.
     pub segment_bytes: u64,
     /// The position that the current segment's first event follows.
     pub segment_start: Cursor,
-    /// When the current segment was begun.
+    /// Time at which the current segment was begun.
     pub segment_began_at: UnixMillis,
     /// The first revision of the current epoch that is kept, or will be.
     pub oldest_revision: Revision,
@@ -202,9 +202,9 @@ pub struct Stats {
     pub events_appended: u64,
     /// Their payload bytes.
     pub payload_bytes_appended: u64,
-    /// How often the store was synced.
+    /// Number of syncs of the store.
     pub sync_count: u64,
-    /// How often it was looked at what is not to be kept, and that was removed, if it could be.
+    /// Number of retention runs; each removes the segments that are due, if it can.
     pub retain_count: u64,
     /// The revision of the newest complete snapshot of the current epoch.
     pub snapshot_revision: Option<Revision>,
@@ -217,7 +217,7 @@ pub struct Stats {
 pub struct Space {
     /// Bytes that may still be written.
     pub free: u64,
-    /// Those, and all that are taken.
+    /// These, and all further ones.
     pub total: u64,
 }
 
@@ -227,13 +227,13 @@ pub struct Space {
 ///
 /// * **Durable before done.** A completion with `Ok` means: the batch survives the process and the machine.
 /// * **Gapless.** Within an epoch revisions count from 1; the hash at each is chained over all before it.
-/// * **Fenced.** A batch names the head it follows. If the log's head is another, nothing is written. So a
-///   log that somebody else may write too (a replicated one) fits behind this trait.
-/// * **Within its limits.** A batch that keeps to [`Log::limits`] is taken; whoever appends keeps to them.
+/// * **Fenced.** A batch names the head it follows. If the log's head differs, nothing is written. So a log that
+///   somebody else may write too (a replicated one) fits behind this trait.
+/// * **Within its limits.** A batch within [`Log::limits`] is accepted; callers keep to them.
 /// * **In order.** Batches are taken in the order of the calls, completions come in that order. A batch may
 ///   be appended before the one before it is done; it names that one's [`Batch::head_after`].
-/// * **Failure is a state.** After the first failed write every append answers with that first reason, and
-///   nothing is written any more. Of batches not done nothing is known; the process ends and reads.
+/// * **Failure is a state.** After the first failed write every append answers with that first reason, and nothing is
+///   written any more. The fate of unfinished batches is unknown; the process ends and reads.
 /// * **Readers see only what is durable**, and every byte they get has been verified.
 /// * **An epoch is never resumed.** A new one starts at revision 0 with a snapshot of the state it takes
 ///   over. Events and base snapshot of earlier epochs stay, as history, until retention removes them.
@@ -244,7 +244,7 @@ pub trait Log: Send {
     /// The clusterset whose log this is.
     fn clusterset(&self) -> &Clusterset;
 
-    /// How much it takes at a time.
+    /// Limits of one append.
     fn limits(&self) -> Limits;
 
     /// The last durable position. At revision 0 of an epoch the hash is [`chain_start`].
@@ -259,7 +259,7 @@ pub trait Log: Send {
     fn write_snapshot(&mut self, at: Cursor, rows: SnapshotRows, done: SnapshotCompletion);
 
     /// Seals the current segment at the head, which must be durable, and begins the next one with a snapshot of the
-    /// state there; appends go to the new one at once, the snapshot is written in pieces between them. `done` is told
+    /// state there; appends go to the new one at once, the snapshot is written in pieces between them. `done` is called
     /// when it is durable; until then the sealed segment is not removable. Without a new event nothing is done.
     fn seal(&mut self, now: UnixMillis, rows: SnapshotRows, done: SnapshotCompletion);
 
@@ -275,7 +275,7 @@ pub trait Log: Send {
     /// A handle for reading, beside the writer and from any thread.
     fn reader(&self) -> LogReader;
 
-    /// A reader of its own for the positions of members that connect again: whoever reads history does not hold them up.
+    /// A reader of its own for the positions of members that connect again: readers of history do not delay them.
     fn cursors(&self) -> LogReader {
         self.reader()
     }

@@ -1,4 +1,4 @@
-//! How people write what the event log is to keep, and to leave of its disk: ages, sizes and shares, as flags. It removes
+//! Flags for the history that the event log keeps and for the free part of its disk: ages, sizes and shares. It removes
 //! nothing.
 
 use clap::Args;
@@ -8,18 +8,18 @@ use super::Retention;
 /// The flags that say how much history is kept.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct RetentionArgs {
-    /// Remove history that is older: a number with s, m, h or d. Members, exports and decisions never go, only the
-    /// record of how they came about
+    /// Remove history that is older: a number with s, m, h or d. Members, exports and decisions stay; only the record
+    /// of their changes goes
     #[arg(long, env = "TRIBUTARY_RETENTION_AGE", value_name = "AGE", default_value = "7d", value_parser = age)]
     pub retention_age: u64,
-    /// Remove the oldest history when the event log takes more on disk: a number, with kB, MB, GB or TB (of 1000) or
+    /// Remove the oldest history while the event log is larger on disk: a number, with kB, MB, GB or TB (of 1000) or
     /// KiB, MiB, GiB or TiB (of 1024)
     #[arg(long, env = "TRIBUTARY_RETENTION_BYTES", value_name = "SIZE", default_value = "10GB", value_parser = size)]
     pub retention_bytes: u64,
 }
 
 impl RetentionArgs {
-    /// What they mean.
+    /// The meaning of the flags.
     pub fn retention(&self) -> Retention {
         Retention {
             age_millis: self.retention_age,
@@ -34,8 +34,8 @@ pub struct DiskArgs {
     /// Warn when less than this share of the disk under the event log is free
     #[arg(long, env = "TRIBUTARY_DISK_ALARM", value_name = "SHARE", default_value = "15%", value_parser = share)]
     pub disk_alarm: u8,
-    /// Record no new exports, slices and properties while less than this share is free; what is taken back, and
-    /// decisions about members, are recorded still. 0%: until the disk itself fails
+    /// Record no new exports, slices and properties while less than this share is free; withdrawals and decisions about
+    /// members are still recorded. 0%: record until the disk is full
     #[arg(long, env = "TRIBUTARY_DISK_RESERVE", value_name = "SHARE", default_value = "5%", value_parser = share)]
     pub disk_reserve: u8,
 }
@@ -54,7 +54,7 @@ const SIZES: [(&str, u64); 10] = [
     ("TiB", 1 << 40),
 ];
 
-/// A disk of which more must be free serves nobody.
+/// Nobody needs more of a disk free than this.
 const SHARE_MAX: u8 = 90;
 
 /// Milliseconds.

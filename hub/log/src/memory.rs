@@ -21,7 +21,7 @@ use super::{
     store::{Store, Told},
 };
 
-/// What the disk does wrong. Everything off is an honest disk.
+/// Faults of the disk. Everything off is an honest disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
     /// Writes that still succeed before one fails with a full volume; `None`: no limit.
@@ -41,7 +41,7 @@ type Stored = BTreeMap<Vec<u8>, Vec<u8>>;
 #[derive(Debug, Clone, Default)]
 struct Disk {
     segments: BTreeMap<SegmentName, Stored>,
-    /// How to take back each unsynced batch, oldest first.
+    /// The undo record of each unsynced batch, oldest first.
     unsynced: Vec<(SegmentName, Vec<Undo>)>,
     faults: Faults,
     space: Option<Space>,
@@ -95,7 +95,7 @@ impl MemoryDisk {
         self.disk().space = space;
     }
 
-    /// How many batches are written and not synced.
+    /// Number of batches that are written and not synced.
     pub fn unsynced(&self) -> usize {
         self.disk().unsynced.len()
     }
@@ -159,12 +159,12 @@ impl MemoryDisk {
         false
     }
 
-    /// How many rows there are.
+    /// Number of rows.
     pub fn row_count(&self) -> usize {
         self.disk().segments.values().map(BTreeMap::len).sum()
     }
 
-    /// How many segments there are.
+    /// Number of segments.
     pub fn segment_count(&self) -> usize {
         self.disk().segments.len()
     }
@@ -227,7 +227,7 @@ impl Rows for MemoryRows {
         Ok(())
     }
 
-    /// Of this segment: what was written to others is as unsynced as before.
+    /// The batches of this segment: those of others are as unsynced as before.
     fn sync(&self) -> Result<(), RowsError> {
         let mut disk = self.disk.disk();
         if disk.faults.fail_sync {
@@ -320,7 +320,7 @@ impl MemoryLog {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says from now on that it takes no more than this at a time, as another kind of log may.
+    /// Sets a lower limit of an append, as another kind of log may have.
     pub fn limit(&self, limits: Limits) {
         self.inner().limits = limits;
     }
@@ -405,7 +405,8 @@ impl Log for MemoryLog {
     }
 
     fn retain(&mut self, retention: Retention, now: UnixMillis) {
-        // What could not be removed is removed another time, and a volume that takes nothing fails the next append.
+        // A segment that could not be removed is removed another time, and a volume that takes nothing fails the next
+        // append.
         let _ = self.inner().store.retain(&retention, now);
     }
 

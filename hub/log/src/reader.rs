@@ -19,7 +19,7 @@ use super::{
     snapshot::{self, Digest, SnapshotInfo, SnapshotPage},
 };
 
-/// Reads that may wait at once; a further one that does not want to wait is told [`LogError::Busy`].
+/// Reads that may wait at once; a further one that does not want to wait gets [`LogError::Busy`].
 pub const READS_WAITING_MAX: usize = 64;
 /// Positions of members that may wait at once to be looked up: as many members come again at once when a network does. The
 /// member of a further one gets a snapshot.
@@ -27,7 +27,7 @@ pub(super) const CURSORS_WAITING_MAX: usize = 1_024;
 /// Most payload bytes of one page, whatever was asked for (a single larger event is a page of its own).
 pub const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// How much one page may hold. It holds at least one event, if there is one.
+/// The bound of one page. A page holds at least one event, if there is one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     /// Most events.
@@ -54,7 +54,7 @@ pub struct Page {
     pub head: Cursor,
 }
 
-/// What can be asked of a log's history.
+/// Queries of a log's history.
 pub trait History {
     /// The durable head.
     fn head(&self) -> Cursor;
@@ -70,7 +70,7 @@ pub trait History {
     fn hash_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<ChainHash>, LogError>;
     /// The newest complete snapshot of an epoch at or before a revision.
     fn snapshot(&self, epoch: Epoch, up_to: Revision) -> Result<Option<SnapshotInfo>, LogError>;
-    /// What a copy of the log consists of that is made now.
+    /// The parts of a copy of the log made now.
     fn backup(&self) -> Result<BackupPlan, LogError>;
     /// Rows of a segment of such a copy from a key on.
     fn backup_page(
@@ -95,7 +95,8 @@ impl<V: Volume> DurableHistory<V> {
         Self { segments, shared }
     }
 
-    /// Whether the event at a position was removed with its segment. What a segment follows is known, though gone.
+    /// Returns true if the event at a position was removed with its segment. The event that a segment follows is known,
+    /// though removed.
     fn is_forgotten(&self, epoch: Epoch, revision: Revision) -> bool {
         (epoch, revision) <= self.segments.start()
     }
@@ -199,7 +200,7 @@ impl<V: Volume> History for DurableHistory<V> {
         let events = loop {
             let read = self.read_kept(epoch, oldest, last, budget);
             let tried = std::mem::replace(&mut oldest, self.segments.first_revision(epoch));
-            // What was the oldest may have gone while it was read: then another one is, as long as any is kept.
+            // The oldest may have gone while it was read: then another one is oldest, as long as any is kept.
             if !matches!(read, Err(LogError::Forgotten { .. })) || oldest == tried {
                 break read?;
             }
@@ -281,7 +282,7 @@ impl<V: Volume> History for DurableHistory<V> {
 /// A question to a log's history, to be run where reads run.
 pub(super) type ReadJob = Box<dyn FnOnce(&dyn History) + Send>;
 
-/// Where reads run.
+/// The place where reads run.
 pub(super) trait ReadQueue: Send + Sync {
     /// Takes a job, or says [`LogError::Busy`].
     fn try_submit(&self, job: ReadJob) -> Result<(), LogError>;
@@ -289,7 +290,7 @@ pub(super) trait ReadQueue: Send + Sync {
     fn submit(&self, job: ReadJob) -> Result<(), LogError>;
 }
 
-/// What [`LogReader::replay`] hands out, in this order: rows of one snapshot, then events.
+/// An item of [`LogReader::replay`], in this order: rows of one snapshot, then events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplayItem {
     /// The snapshot that the rows belong to; comes once and first, if there is one.
@@ -346,7 +347,7 @@ impl LogReader {
     ) -> Result<Answer<T>, LogError> {
         let (sender, receiver) = mpsc::sync_channel(1);
         self.0.submit(Box::new(move |history| {
-            // Who does not wait any more has found an error before.
+            // A reader that stopped waiting has found an error before.
             let _ = sender.send(question(history));
         }))?;
         Ok(Answer(receiver))
@@ -375,7 +376,7 @@ impl LogReader {
         to: Revision,
         take: &mut impl FnMut(ReplayItem) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Where its segment is gone, whatever is kept of the epoch begins with a snapshot.
+        // If its segment is gone, the kept part of the epoch begins with a snapshot.
         let mut from = Revision(1);
         if let Some(info) = self.wait(move |history| history.snapshot(epoch, to))? {
             self.replay_snapshot(info, take)?;

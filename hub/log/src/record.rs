@@ -18,7 +18,7 @@ pub const PAYLOAD_BYTES_MAX: usize = 4 * 1024 * 1024;
 const MARKER_BYTES: usize = 1 + 16 + 4 + 8 + 32;
 const SEGMENT_BYTES: usize = 1 + 16 + 8 + 16 + 8 + 16;
 
-/// What a value's bytes turned out to be instead.
+/// The actual kind of a value's bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum InvalidRow {
     #[error("it is {0} bytes long, which no row of this kind is")]
@@ -70,7 +70,7 @@ pub(super) fn check_version(row: &[u8]) -> Result<(), InvalidRow> {
 pub(super) struct Marker {
     /// The chain hash at the snapshot's revision.
     pub(super) hash: ChainHash,
-    /// How many rows the snapshot has, each counted once, however many parts it takes.
+    /// Number of rows of the snapshot, each counted once, however many parts it has.
     pub(super) rows: u32,
     /// Their bytes, headers not counted.
     pub(super) bytes: u64,
@@ -119,7 +119,7 @@ pub(super) fn encode_format(clusterset: &Clusterset) -> Vec<u8> {
     row
 }
 
-/// Whether a format row is of an older version than is written now.
+/// Returns true if a format row is of an older version than the one written now.
 pub(super) fn is_of_older_format(row: &[u8]) -> bool {
     row.first().is_some_and(|&version| version < FORMAT_VERSION)
 }
@@ -168,7 +168,7 @@ pub(super) struct SegmentRow {
     /// The position its first event follows, with the chain hash there. Stored with a hash that binds it to the
     /// clusterset.
     pub(super) start: Cursor,
-    /// When it was begun: no event before it was recorded later.
+    /// Time at which it was begun: no event before it was recorded later.
     pub(super) began_at: UnixMillis,
 }
 

@@ -1,5 +1,5 @@
-//! Which segments go: the oldest, as wholes, by age and by the bytes that all of them take. Time is an argument.
-//! A keeper removes them, beside what is appended.
+//! Chooses the segments to remove: the oldest, as wholes, by age and by the bytes of all. Time is an argument. A keeper
+//! removes them while appends go on.
 
 use std::sync::{
     Arc,
@@ -23,7 +23,7 @@ impl<V: Volume> Keeper<V> {
         Self { segments, ending }
     }
 
-    /// Once it is set, no further segment is removed: whoever closes the log waits for one at most.
+    /// Once it is set, no further segment is removed: closing the log waits for one at most.
     pub(super) fn ending(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.ending)
     }
@@ -40,7 +40,7 @@ impl<V: Volume> Keeper<V> {
     }
 }
 
-/// How much history is kept. The current segment is kept in any case, and what it needs.
+/// Bounds of the retained history. The current segment is always kept, with everything that it needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Retention {
     /// Milliseconds for which an event is kept, counted from when it was recorded; it goes with its whole segment.
@@ -58,8 +58,8 @@ impl Default for Retention {
     }
 }
 
-/// How many of the oldest segments are to go. What is kept begins with a complete snapshot: a segment whose snapshot was
-/// never completed needs the one before it, and goes or stays with it.
+/// Number of the oldest segments to remove. The retained log begins with a complete snapshot: a segment whose snapshot
+/// was never completed needs the one before it, and goes or stays with it.
 fn removable<V: Volume>(
     segments: &Segments<V>,
     retention: &Retention,

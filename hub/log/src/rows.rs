@@ -1,6 +1,6 @@
-//! What a store must be able to do to hold a segment of a log: ordered rows, atomic batches, a sync that means it;
-//! and what the place must be able to do that holds several stores.
-//! It knows no event and no snapshot; `store.rs` builds those on top, the same for every store.
+//! Requirements on a store that holds a segment of a log: ordered rows, atomic batches, a true sync; and on the place
+//! that holds several stores. It knows no event and no snapshot; `store.rs` builds those on top, the same for every
+//! store.
 
 use std::ops::ControlFlow;
 
@@ -27,7 +27,7 @@ pub(super) enum RowsError {
     /// The store is another clusterset's.
     #[error("it is clusterset {0}'s")]
     NotOurs(String),
-    /// It was removed since the caller heard of it.
+    /// It was removed since the caller learned of it.
     #[error("{0} was removed meanwhile: read again")]
     Removed(String),
     /// Anything else the system refused.
@@ -66,8 +66,8 @@ pub(super) trait Rows: ReadRows + Clone + Send + Sync + 'static {
 /// A place that holds the stores of one log side by side: one for each segment. A clone is another handle of the
 /// same place.
 ///
-/// Law: a store is open once at a time; whoever closed it may open it again. What [`Volume::create`] and
-/// [`Volume::remove`] did survives the machine.
+/// Law: a store is open once at a time; a closed one may be opened again. The effects of [`Volume::create`] and
+/// [`Volume::remove`] survive a crash of the machine.
 pub(super) trait Volume: Clone + Send + Sync + 'static {
     /// The store of one segment.
     type Rows: Rows;
@@ -81,6 +81,6 @@ pub(super) trait Volume: Clone + Send + Sync + 'static {
     fn remove(&self, name: SegmentName) -> Result<(), RowsError>;
     /// Bytes that a segment takes.
     fn bytes_on_disk(&self, name: SegmentName) -> u64;
-    /// How large it is, and how much of that is free; `None` where that cannot be told.
+    /// Its size and free space; `None` if unknown.
     fn space(&self) -> Option<Space>;
 }

@@ -32,7 +32,7 @@ pub(super) struct Segment<V: Volume> {
     store: Mutex<Handle<V::Rows>>,
     /// Bytes that it takes, once nothing is written to it any more.
     bytes: OnceLock<u64>,
-    /// That the snapshot which it begins with is complete, once it is.
+    /// Set once the snapshot at its beginning is complete.
     has_base: OnceLock<()>,
 }
 
@@ -98,7 +98,7 @@ impl<V: Volume> Segment<V> {
         Ok(*self.row.get_or_init(|| row))
     }
 
-    /// Returns the segment before it. The store stays open: for whoever has this segment alone, or writes to it.
+    /// Returns the segment before it. The store stays open: for a caller that has this segment alone, or writes to it.
     pub(super) fn row(&self) -> Result<SegmentRow, LogError> {
         match self.known_row() {
             Some(row) => Ok(row),
@@ -143,7 +143,7 @@ impl<V: Volume> Segment<V> {
         Ok(true)
     }
 
-    /// The same for whoever has this segment alone, or writes to it: its store stays open.
+    /// The same for a caller that has this segment alone, or writes to it: its store stays open.
     pub(super) fn has_base(&self) -> Result<bool, LogError> {
         Ok(self.is_known_to_have_a_base() || self.has_base_in(&*self.rows()?)?)
     }
@@ -193,7 +193,7 @@ fn close<R>(store: &mut Handle<R>) -> bool {
     }
 }
 
-/// What the first segment follows: nothing, from the start of its first epoch.
+/// The predecessor of the first segment: nothing, from the start of its first epoch.
 fn first_row(rows: &impl ReadRows, clusterset: &Clusterset) -> Result<SegmentRow, LogError> {
     let missing = || Corruption::new("the epochs' rows", "there is none");
     let epoch = *epochs(rows, clusterset)?.first().ok_or_else(missing)?;

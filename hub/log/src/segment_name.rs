@@ -4,7 +4,7 @@ use std::{fmt, str::FromStr};
 
 use model::{Epoch, Revision};
 
-/// Which segment: the position that its first event follows. Names sort as the segments do.
+/// Name of a segment: the position that its first event follows. Names sort as the segments do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SegmentName {
     /// The first one that a log ever had, from the start of its first epoch. A log of format version 1 is one such

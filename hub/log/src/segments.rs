@@ -43,9 +43,9 @@ impl<V: Volume> Clone for Segments<V> {
 struct List<V: Volume> {
     /// Ascending; the last one is the current one. Never empty.
     kept: Vec<Arc<Segment<V>>>,
-    /// No longer kept, and not removed yet, for somebody may read them.
+    /// No longer kept, and not removed yet, because somebody may read them.
     retired: Vec<Arc<Segment<V>>>,
-    /// Those that were read last, the newest at the end.
+    /// The segments read last, the newest at the end.
     read: VecDeque<Arc<Segment<V>>>,
 }
 
@@ -110,7 +110,7 @@ impl<V: Volume> Segments<V> {
         list.read.extend(sealed);
     }
 
-    /// Stops keeping the oldest `count`. Whoever reads them reads on.
+    /// Stops keeping the oldest `count`. Present readers continue.
     pub(super) fn retire(&self, count: usize) {
         let list = &mut *self.list();
         list.retired.extend(list.kept.drain(..count));
@@ -160,7 +160,7 @@ impl<V: Volume> Segments<V> {
         }
     }
 
-    /// The epochs of which something is kept, ascending.
+    /// The epochs that are kept, wholly or in part, ascending.
     pub(super) fn epochs(&self) -> Result<Vec<Epoch>, LogError> {
         let kept = self.kept();
         let mut found = BTreeSet::new();
@@ -215,7 +215,7 @@ impl<V: Volume> Segments<V> {
         let rows = segment.rows()?;
         let mut list = self.list();
         list.read.retain(|read| read.name != segment.name);
-        // The current one stays open for whoever writes, and comes to the others once it is sealed.
+        // The current one stays open for the writer, and joins the others once it is sealed.
         if list
             .kept
             .last()
@@ -234,8 +234,8 @@ impl<V: Volume> Segments<V> {
         Ok(rows)
     }
 
-    /// A range of keys in parts, each with the segment that has its rows. What is not spread over segments is the
-    /// current one's.
+    /// A range of keys in parts, each with the segment that has its rows. Everything that is not spread over segments
+    /// is the current one's.
     fn parts(&self, from: &[u8], to: &[u8]) -> Vec<Part<V>> {
         let kept = self.kept();
         let Some(kind) = key::spread_kind(from) else {

@@ -7,7 +7,7 @@ use model::Cursor;
 
 use super::Stats;
 
-/// What owner and readers share: the durable head and the figures.
+/// State shared by owner and readers: the durable head and the figures.
 #[derive(Debug)]
 pub(super) struct SharedHead(Mutex<(Cursor, Stats)>);
 

@@ -24,7 +24,7 @@ const SEGMENT_BYTES: usize = 8 * 1024 * 1024;
 const CACHE_BYTES: u64 = 16 * 1024 * 1024;
 /// sled's background flusher is also its garbage collector, so it stays on; durability does not wait for it.
 const FLUSH_EVERY_MS: u64 = 500;
-/// How long closing waits for sled's IO threads, and how often it looks.
+/// Longest wait for sled's IO threads while closing, and the interval of checks.
 const CLOSE_WAIT_MAX: Duration = Duration::from_secs(5);
 const CLOSE_POLL: Duration = Duration::from_millis(2);
 
@@ -36,7 +36,7 @@ pub(super) struct SledRows {
     files: Arc<Files>,
 }
 
-/// Dropped after the last tree, and then waits until sled has really let go of its file.
+/// Dropped after the last tree, then waits until sled has really closed its file.
 struct Files {
     /// Our own handle of sled's data file, opened before the first write: an error of a write-back is
     /// reported once per handle, and this one must not miss it.

@@ -29,7 +29,7 @@ const PIECE_BYTES_MAX: usize = 512 * 1024;
 pub struct SnapshotInfo {
     /// The position whose state it holds.
     pub at: Cursor,
-    /// How many rows it has.
+    /// Number of its rows.
     pub rows: u32,
     /// Their bytes.
     pub bytes: u64,
@@ -41,7 +41,7 @@ pub struct SnapshotInfo {
 pub struct SnapshotPage {
     /// Rows in order.
     pub rows: Vec<Vec<u8>>,
-    /// The row to go on from, if there are more.
+    /// The row to continue from, if there are more.
     pub next: Option<u32>,
 }
 
@@ -170,7 +170,7 @@ pub(super) fn verify(rows: &impl ReadRows, info: &SnapshotInfo) -> Result<(), Lo
     Ok(digest.check(info)?)
 }
 
-/// What a marker says about its rows, built row by row: by the writer, and again by every reader.
+/// The digest in a snapshot's marker, built row by row: by the writer, and again by every reader.
 #[derive(Default)]
 pub(super) struct Digest {
     hasher: blake3::Hasher,
@@ -238,7 +238,7 @@ enum Phase {
     Removing,
 }
 
-/// What a step of a snapshot did.
+/// The outcome of a step of a snapshot.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step {
     /// A piece; there is more to do.

@@ -17,11 +17,11 @@ use super::{
     snapshot::{self, SnapshotInfo},
 };
 
-/// Where a log stands after it was opened.
+/// The position of an opened log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Started {
     pub(super) head: Cursor,
-    /// Where the snapshot is, or should be, that the current epoch begins with in the current segment.
+    /// Place of the snapshot, complete or not, with which the current epoch begins in the current segment.
     pub(super) base: Revision,
     pub(super) snapshot: Option<SnapshotInfo>,
 }
@@ -31,7 +31,7 @@ pub(super) struct Started {
 pub(super) enum StartError {
     /// Its rows are not what was written.
     Corrupt(Corruption),
-    /// It is another clusterset's.
+    /// It belongs to another clusterset.
     NotOurs(String),
     /// The store itself failed.
     Rows(RowsError),
@@ -101,8 +101,8 @@ pub(super) fn start<V: Volume>(
     };
     snapshot::remove_leftovers(&*rows, epoch, base)?;
     adopt_format(&*rows, clusterset)?;
-    // What a process that was killed, or whose sync failed, wrote last can be read and is perhaps not durable yet:
-    // nothing of it may be told before it is.
+    // The last writes of a process that was killed, or whose sync failed, can be read and are perhaps not durable yet:
+    // nothing of them may be told before they are.
     rows.sync()?;
     Ok((
         segments,

@@ -1,5 +1,5 @@
-//! The log over any volume, synchronous: stage, commit, snapshots piece by piece, new segments, new epochs.
-//! Whoever owns it (a thread, or a test's loop) decides when; it has no thread, queue or clock of its own.
+//! The log over any volume, synchronous: stage, commit, snapshots piece by piece, new segments, new epochs. Its owner
+//! (a thread, or a test's loop) decides when; it has no thread, queue or clock of its own.
 
 use std::sync::Arc;
 
@@ -32,9 +32,9 @@ pub(super) struct Store<V: Volume> {
     segments: Segments<V>,
     /// The current segment's store.
     rows: Arc<V::Rows>,
-    /// What the current segment follows, and when it was begun.
+    /// The predecessor of the current segment, and the time of its beginning.
     begins: SegmentRow,
-    /// Where the snapshot is, or should be, that the current epoch begins with in the current segment.
+    /// Place of the snapshot, complete or not, with which the current epoch begins in the current segment.
     base: Revision,
     /// The head including staged batches; the durable one is in `shared`.
     staged: Cursor,
@@ -69,7 +69,7 @@ impl<V: Volume> Store<V> {
         Ok(store)
     }
 
-    /// What it lies on.
+    /// Its volume.
     pub(super) fn volume(&self) -> V {
         self.segments.volume().clone()
     }
@@ -78,7 +78,7 @@ impl<V: Volume> Store<V> {
         self.segments.clusterset()
     }
 
-    /// Looks at what the log keeps and takes, for the figures.
+    /// Measures the log's content and size, for the figures.
     fn measure(&self) {
         let kept = self.segments.kept();
         let (current, sealed) = kept.split_last().expect("a log has a segment");
@@ -99,7 +99,7 @@ impl<V: Volume> Store<V> {
         Arc::clone(&self.shared)
     }
 
-    /// What a reader reads through.
+    /// A reader's access to history.
     pub(super) fn history(&self) -> DurableHistory<V> {
         DurableHistory::new(self.segments.clone(), self.shared())
     }
@@ -166,8 +166,8 @@ impl<V: Volume> Store<V> {
         Ok(self.staged)
     }
 
-    /// Begins to write a snapshot; [`Store::step_snapshot`] goes on with it. Gives the completion back if
-    /// there is nothing to write or it is refused.
+    /// Begins to write a snapshot; [`Store::step_snapshot`] continues it. Gives the completion back if there is nothing
+    /// to write or it is refused.
     pub(super) fn start_snapshot(
         &mut self,
         at: Cursor,
@@ -216,8 +216,8 @@ impl<V: Volume> Store<V> {
         }
     }
 
-    /// Seals the current segment at the head and begins the next one; [`Store::step_snapshot`] goes on with the
-    /// snapshot that it begins with. Gives the completion back if there is nothing to seal or it is refused.
+    /// Seals the current segment at the head and begins the next one; [`Store::step_snapshot`] continues the snapshot
+    /// that it begins with. Gives the completion back if there is nothing to seal or it is refused.
     pub(super) fn seal(
         &mut self,
         now: UnixMillis,
@@ -235,7 +235,7 @@ impl<V: Volume> Store<V> {
     }
 
     /// False if nothing has happened in the current segment, or since the current epoch began: the state that an epoch
-    /// takes over stands at its start, and a segment behind it would hide that before it has a snapshot of its own.
+    /// takes over is at its start, and a segment behind it would hide that before it has a snapshot of its own.
     fn begin_segment(&mut self, now: UnixMillis) -> Result<bool, LogError> {
         self.alive()?;
         self.no_snapshot_in_the_making()?;
@@ -256,7 +256,7 @@ impl<V: Volume> Store<V> {
         let segment = Segment::begun(volume, self.clusterset().clone(), row, rows);
         self.rows = segment.rows()?;
         self.segments.push(segment);
-        // What a snapshot of the old segment still had to remove goes with the segment.
+        // The remaining removals of an old segment's snapshot go with the segment.
         self.snapshot = None;
         (self.begins, self.base) = (row, row.start.revision);
         self.measure();
@@ -280,7 +280,7 @@ impl<V: Volume> Store<V> {
         kept
     }
 
-    /// Whoever removes segments beside what is appended; nobody else removes any.
+    /// Removes segments while appends go on; nobody else removes any.
     pub(super) fn keeper(&self) -> Keeper<V> {
         Keeper::new(self.segments.clone())
     }

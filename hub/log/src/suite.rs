@@ -112,7 +112,7 @@ fn rows(texts: &[&str]) -> super::SnapshotRows {
     Box::new(rows.into_iter())
 }
 
-/// What a replay hands out, as text: snapshot rows in brackets, then events.
+/// The items of a replay, as text: snapshot rows in brackets, then events.
 fn replayed(log: &dyn Log) -> Vec<String> {
     let mut seen = Vec::new();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();

@@ -126,7 +126,7 @@ impl OwnerThread {
 
 fn spawn_named(name: &str, body: impl FnOnce() + Send + 'static) -> JoinHandle<()> {
     let builder = std::thread::Builder::new().name(name.into());
-    // What is said there is said of the clusterset that starts it.
+    // Log lines there belong to the clusterset that starts it.
     let span = tracing::Span::current();
     let spawned = builder.spawn(move || span.in_scope(body));
     spawned.expect("the system starts a thread")
@@ -174,8 +174,8 @@ fn own<V: Volume>(
     }
 }
 
-/// The keeper's loop, until the owner ends. What cannot be removed now is removed another time; the disk's own failure
-/// shows at the next append. One warning for each reason, however often it is tried.
+/// The keeper's loop, until the owner ends. A segment that cannot be removed now is removed another time; the disk's
+/// own failure shows at the next append. One warning for each reason, however often it is tried.
 fn keep<V: Volume>(
     keeper: &Keeper<V>,
     looks: &Receiver<(Retention, UnixMillis)>,
@@ -183,7 +183,7 @@ fn keep<V: Volume>(
 ) {
     let mut told = None;
     while let Ok((retention, now)) = looks.recv() {
-        // A store panics on damaged files, and this thread goes on.
+        // A store panics on damaged files, and this thread survives it.
         let kept = sled::guard(|| keeper.retain(&retention, now));
         let failed = kept.map_err(LogError::from).flatten().err();
         if let Some(error) = &failed
@@ -325,7 +325,7 @@ impl Log for OwnerThread {
 }
 
 impl Drop for OwnerThread {
-    /// What was appended is written first; then the threads end and the store is closed.
+    /// Writes pending appends first; then the threads end and the store is closed.
     fn drop(&mut self) {
         self.ending.store(true, Ordering::Relaxed);
         let _ = self.reads.send(Read::Stop);

@@ -1,5 +1,5 @@
-//! `tributary-hub log verify`: reads every event and snapshot of every epoch and checks it. It changes no row
-//! and repairs nothing; the hub must be stopped, for the store has one owner.
+//! `tributary-hub log verify`: reads every event and snapshot of every epoch and checks it. It changes no row and
+//! repairs nothing; the hub must be stopped, because the store has one owner.
 
 use std::{collections::BTreeMap, ops::ControlFlow, path::Path};
 
@@ -24,7 +24,7 @@ const PROGRESS_EVENTS: u64 = 100_000;
 /// Most events that are read at a time.
 const PAGE_EVENTS: usize = 16 * 1024;
 
-/// How far a verification has come.
+/// Progress of a verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
     /// The clusterset, as written in the log.
@@ -37,7 +37,7 @@ pub struct Progress {
     pub last: Revision,
 }
 
-/// What was found in one epoch.
+/// Findings of one epoch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EpochReport {
     /// The epoch.
@@ -48,18 +48,18 @@ pub struct EpochReport {
     pub events: u64,
     /// Their payload bytes.
     pub payload_bytes: u64,
-    /// How many of them have their fact as the difference to that of an earlier one.
+    /// Number of them that store their fact as the difference to that of an earlier one.
     pub differences: u64,
     /// Revisions of complete snapshots that are good.
     pub snapshots: Vec<Revision>,
 }
 
-/// What was found in one clusterset's log.
+/// Findings of one clusterset's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogReport {
     /// The clusterset, as written in the log.
     pub clusterset: String,
-    /// How many segments it has.
+    /// Number of its segments.
     pub segments: usize,
     /// Its epochs, ascending.
     pub epochs: Vec<EpochReport>,
@@ -67,7 +67,7 @@ pub struct LogReport {
     pub corruptions: Vec<Corruption>,
 }
 
-/// What was found in a data directory.
+/// Findings of a data directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Report {
     /// One per clusterset.
@@ -81,7 +81,7 @@ impl Report {
     }
 }
 
-/// How an event's fact is stored.
+/// The stored form of an event's fact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadKind {
     /// All of it is in the payload.
@@ -93,7 +93,7 @@ pub enum PayloadKind {
 /// Gives the payload of an event of the epoch that is being verified, `None` if it is not kept.
 type ReadPayload<'a> = dyn FnMut(Revision) -> Result<Option<Vec<u8>>, LogError> + 'a;
 
-/// What a verification asks about payloads, which the log itself does not read.
+/// Checks of payloads, which the log itself does not read.
 pub trait PayloadCheck: Send {
     /// Looks at the next event that is kept of an epoch; `segment_first` is the first revision of it in the same segment.
     ///
@@ -261,7 +261,7 @@ fn verify_events<V: Volume>(
     }
     let mut next = first;
     while next <= last {
-        // What hangs on other events is looked at between pages: a store is not read while it is read.
+        // Checks that depend on other events run between pages: a store is not read while it is read.
         let (page, chained) = read_page(segments, epoch, (next, last), before);
         for event in page {
             let (revision, bytes) = (event.revision, event.payload.len());

@@ -8,16 +8,16 @@ use client::duration;
 use serde::Deserialize;
 use shared::tls::HubAddress;
 
-/// How long a Cluster that is deleted is kept from going unless something else is said.
+/// Default of the longest pause of a deleted Cluster.
 pub(crate) const DRAIN_LIMIT: &str = "2m";
 /// Longest such time.
 const DRAIN_LIMIT_MAX: Duration = Duration::from_secs(60 * 60);
 
-/// How Clusters become members, and leave. Without these flags nothing is done about either.
+/// Flags of enrolment: Clusters that become members, and leave. Without these flags nothing is done about either.
 #[derive(Debug, Clone, Args)]
 pub struct EnrolmentArgs {
-    /// With --topology: Clusters (Cluster API) with a topology become members without a human step, and a Cluster that is
-    /// deleted goes when its member has left. Needs --join-listen
+    /// With --topology: Clusters (Cluster API) with a topology become members without a human step, and a deleted
+    /// Cluster goes once its member has left. Needs --join-listen
     #[arg(
         long,
         env = "TRIBUTARY_TOPOLOGY_ENROLMENT",
@@ -25,8 +25,8 @@ pub struct EnrolmentArgs {
         requires_all = ["topology", "topology_agent", "topology_hub_addresses", "join_listen"]
     )]
     pub topology_enrolment: Option<EnrolmentMode>,
-    /// File with the objects of the agent (YAML), as its chart renders them with join.secretName, the definitions of
-    /// tributary-crds before them where a Cluster lacks these. It is read at the start
+    /// File (YAML) with the agent's objects, as its chart renders them with join.secretName. For Clusters without the
+    /// definitions of tributary-crds, put these first. It is read at the start
     #[arg(
         long,
         env = "TRIBUTARY_TOPOLOGY_AGENT",
@@ -34,7 +34,7 @@ pub struct EnrolmentArgs {
         requires = "topology_enrolment"
     )]
     pub topology_agent: Option<PathBuf>,
-    /// Where the members that Clusters become reach this hub
+    /// Address at which the members that Clusters become reach this hub
     #[arg(
         long = "topology-hub-address",
         env = "TRIBUTARY_TOPOLOGY_HUB_ADDRESS",
@@ -43,7 +43,7 @@ pub struct EnrolmentArgs {
         requires = "topology_enrolment"
     )]
     pub topology_hub_addresses: Vec<HubAddress>,
-    /// Where they join; unless given, at the same hosts and the port of --join-listen
+    /// Address at which they join; unless given, the same hosts and the port of --join-listen
     #[arg(
         long = "topology-join-address",
         env = "TRIBUTARY_TOPOLOGY_JOIN_ADDRESS",
@@ -52,7 +52,7 @@ pub struct EnrolmentArgs {
         requires = "topology_enrolment"
     )]
     pub topology_join_addresses: Vec<HubAddress>,
-    /// How long a Cluster that is deleted is paused at most while its member leaves, as 90s or 5m: 1s to 1h
+    /// Longest time for which a deleted Cluster is paused while its member leaves, as 90s or 5m: 1s to 1h
     #[arg(
         long,
         env = "TRIBUTARY_TOPOLOGY_DRAIN_LIMIT",
@@ -63,7 +63,7 @@ pub struct EnrolmentArgs {
     pub topology_drain_limit: Duration,
 }
 
-/// How a Cluster is given what it needs to join.
+/// The way in which a Cluster gets the means to join.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EnrolmentMode {
@@ -73,7 +73,7 @@ pub enum EnrolmentMode {
     Install,
 }
 
-/// How long a Cluster may be kept from going.
+/// Parses the longest pause of a deleted Cluster.
 pub(crate) fn drain_limit(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
     if (Duration::from_secs(1)..=DRAIN_LIMIT_MAX).contains(&time) {

@@ -13,7 +13,7 @@ use shared::{
 
 use super::EnrolmentArgs;
 
-/// What belongs to one clusterset.
+/// Flags of one clusterset.
 #[derive(Debug, Clone, Args)]
 pub struct SetArgs {
     /// Directory of the event log; made if missing. One process may use it at a time
@@ -30,56 +30,56 @@ pub struct SetArgs {
     /// Certificate, key and trust roots.
     #[command(flatten)]
     pub tls: TlsFiles,
-    /// Where clusters join that are no members yet.
+    /// Flags for joining clusters.
     #[command(flatten)]
     pub join: JoinArgs,
-    /// What else is known of clients' certificates.
+    /// Further files about clients' certificates.
     #[command(flatten)]
     pub clients: ClientFiles,
-    /// Take over members that know a later epoch than this log's, although the log holds facts. Only for a hub
-    /// that replaces another one which is stopped for good
+    /// Take over members that know a later epoch than this log's, although the log holds facts. Use it only for a hub
+    /// that replaces one which is stopped for good
     #[arg(long, env = "TRIBUTARY_ADOPT_EPOCH")]
     pub adopt_epoch: bool,
-    /// Namespace of the ClusterProfiles in the hub's own cluster; tributary-<clusterset> unless given. It is made
-    /// if it is missing and the hub may
+    /// Namespace of the ClusterProfiles in the hub's own cluster; tributary-<clusterset> unless given. The hub makes it
+    /// if it is missing and its rights allow that
     #[arg(long, env = "TRIBUTARY_INVENTORY_NAMESPACE", value_name = "NAME")]
     pub inventory_namespace: Option<String>,
-    /// Name of the cluster manager in ClusterProfiles that are made; tributary-<clusterset> unless given. Hubs whose
-    /// clustersets have one name need different ones where somebody reads the profiles of both
+    /// Name of the cluster manager in ClusterProfiles that are made; tributary-<clusterset> unless given. Hubs of
+    /// clustersets with the same name need different ones if one program reads the profiles of both
     #[arg(long, env = "TRIBUTARY_CLUSTER_MANAGER", value_name = "NAME", value_parser = manager_name)]
     pub cluster_manager: Option<String>,
     /// File with the ways to reach the members' API servers (YAML or JSON), which their ClusterProfiles show as
     /// accessProviders: servers and their authorities, without credentials. It is read at the start
     #[arg(long, env = "TRIBUTARY_ACCESS_PROVIDERS", value_name = "FILE")]
     pub access_providers: Option<PathBuf>,
-    /// What is done about the topologies of Clusters (Cluster API) in the hub's own cluster; nothing unless given. Needs a
+    /// Handling of the topologies of Clusters (Cluster API) in the hub's own cluster; nothing unless given. Needs a
     /// --kubeconfig, or the service account of a pod
     #[arg(long, env = "TRIBUTARY_TOPOLOGY", value_name = "MODE")]
     pub topology: Option<TopologyMode>,
-    /// With --topology own: of how many Clusters of a ClusterClass machines are replaced at once. Further ones wait until
-    /// these are done, all while one of them fails
+    /// With --topology own: number of Clusters of a ClusterClass whose machines are replaced at once. Further ones wait
+    /// until these are done; while one fails, no other begins
     #[arg(long, env = "TRIBUTARY_TOPOLOGY_ROLLOUTS", value_name = "COUNT", default_value_t = TOPOLOGY_ROLLOUTS,
         value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub topology_rollouts: u16,
-    /// How Clusters become members, and leave.
+    /// Flags of enrolment.
     #[command(flatten)]
     pub enrolment: EnrolmentArgs,
 }
 
-/// Of how many Clusters of a class machines are replaced at once unless something else is said.
+/// Default number of Clusters of a class whose machines are replaced at once.
 pub(crate) const TOPOLOGY_ROLLOUTS: u16 = 5;
 
-/// What a hub does about topologies.
+/// A hub's handling of topologies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TopologyMode {
     /// Read Clusters and their classes, and say in ClusterProfiles what they say; write nothing else
     Observe,
-    /// The same, and compare now and then what Cluster API made with what would be planned; differences are told, nothing is
+    /// The same, and compare at times the objects of Cluster API with the plan; differences are reported, nothing is
     /// written
     Shadow,
-    /// Keep the topologies: make, change and delete what Clusters are made of. For clusters in which no other controller does;
-    /// beside one the hub does not start
+    /// Keep the topologies: create, change and delete the objects of Clusters For clusters in which no other controller
+    /// does; beside one the hub does not start
     Own,
 }
 
@@ -88,14 +88,14 @@ const MEMBER_CERT_LIFETIME_MIN: Duration = Duration::from_secs(30);
 /// Longest one.
 const MEMBER_CERT_LIFETIME_MAX: Duration = Duration::from_secs(3_650 * 24 * 60 * 60);
 
-/// How long certificates are good unless something else is said.
+/// Default lifetime of certificates.
 pub(crate) const MEMBER_CERT_LIFETIME: &str = "365d";
 
-/// How clusters join with a token. Without these flags none does.
+/// Flags of joining with a token. Without these flags no cluster can join.
 #[derive(Debug, Clone, Args)]
 pub struct JoinArgs {
-    /// Address of the port at which clusters join with a token. No client certificate is asked for there, and nothing else
-    /// is answered
+    /// Address of the port at which clusters join with a token. It asks for no client certificate and serves nothing
+    /// else
     #[arg(
         long,
         env = "TRIBUTARY_JOIN_LISTEN",
@@ -110,8 +110,8 @@ pub struct JoinArgs {
     /// Private key of that authority (PEM, PKCS#8)
     #[arg(long, env = "TRIBUTARY_JOIN_KEY", value_name = "FILE", requires = "join_cert")]
     pub join_key: Option<PathBuf>,
-    /// For how long certificates are good that this authority signs, as 12h or 90d: 30s to 3650d, and never longer than the
-    /// authority's own. Agents renew them when two thirds of that have passed
+    /// Lifetime of the certificates that this authority signs, as 12h or 90d: 30s to 3650d, and never beyond the
+    /// authority's own end. Agents renew them after two thirds of it
     #[arg(
         long,
         env = "TRIBUTARY_MEMBER_CERT_LIFETIME",
@@ -122,7 +122,7 @@ pub struct JoinArgs {
     pub member_cert_lifetime: Duration,
 }
 
-/// How long a member's certificate may be good.
+/// Parses the lifetime of members' certificates.
 pub(crate) fn lifetime(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
     if (MEMBER_CERT_LIFETIME_MIN..=MEMBER_CERT_LIFETIME_MAX).contains(&time) {

@@ -8,15 +8,15 @@ use crate::{bounds::StateBounds, log::limits::size};
 /// The flags that bound what all members together may have recorded.
 #[derive(Debug, Clone, Copy, Args)]
 pub struct StateArgs {
-    /// ServiceExports that all members of a clusterset together may have
+    /// Largest number of ServiceExports of all members of a clusterset together
     #[arg(long, env = "TRIBUTARY_STATE_EXPORTS", value_name = "COUNT", default_value_t = StateBounds::default().exports)]
     pub state_exports: u64,
-    /// EndpointSlices that all members of a clusterset together may have
+    /// Largest number of EndpointSlices of all members of a clusterset together
     #[arg(long, env = "TRIBUTARY_STATE_ENDPOINT_SLICES", value_name = "COUNT",
         default_value_t = StateBounds::default().endpoint_slices)]
     pub state_endpoint_slices: u64,
-    /// Memory for what members have recorded and what follows from it, as the hub estimates it: a number, with kB, MB or GB
-    /// (of 1000) or KiB, MiB or GiB (of 1024). Several clustersets share it evenly. Leave the hub 384 MiB besides
+    /// Memory for the members' reports and everything derived from them, by the hub's estimate: a number, with kB, MB
+    /// or GB (of 1000) or KiB, MiB or GiB (of 1024). Several clustersets share it evenly. The hub needs 384 MiB besides
     #[arg(long, env = "TRIBUTARY_STATE_MEMORY", value_name = "SIZE", default_value = "640MiB", value_parser = size)]
     pub state_memory: u64,
 }

@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 /// The flag whose file takes the place of the others.
 const FILE: &str = "clustersets";
 
-/// What these flags say; `None`: a file was named instead of them.
+/// The values of these flags; `None`: a file was named instead of them.
 #[derive(Debug, Clone)]
 pub struct UnlessClustersets<T>(pub Option<T>);
 

@@ -1,12 +1,12 @@
-//! Owns: the admission webhook of classes and clusters on the command line of `serve`: it is the process's, for the cluster
-//! that it runs in is one, whatever clustersets it serves.
+//! Owns: the admission webhook of classes and clusters on the command line of `serve`: it belongs to the process,
+//! because the cluster that it runs in is one, whatever clustersets it serves.
 //! Never: opens a file or a port.
 
 use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 
-/// Where API servers ask, and what they know the hub by. Without these flags none does.
+/// Address and certificate of the webhook. Without these flags there is none.
 #[derive(Debug, Clone, Args)]
 pub struct WebhookArgs {
     /// Address of the port at which the hub's own API server asks whether a ClusterClass or a Cluster (Cluster API) may be
@@ -18,8 +18,8 @@ pub struct WebhookArgs {
         requires_all = ["topology_webhook_cert", "topology_webhook_key"]
     )]
     pub topology_webhook: Option<SocketAddr>,
-    /// Certificate of that port for the name at which the API server asks, with its intermediates (PEM); of any authority
-    /// that the webhook's configuration names. It is looked at again every ten seconds
+    /// Certificate of that port for the name that the API server dials, with its intermediates (PEM), of an authority
+    /// that the webhook's configuration names. The hub reads the file every ten seconds
     #[arg(
         long,
         env = "TRIBUTARY_TOPOLOGY_WEBHOOK_CERT",

@@ -20,7 +20,7 @@ const ENDS_SOON_PART: u64 = 10;
 pub struct DataSeen {
     /// As it was named.
     pub directory: String,
-    /// Whether it is there and may be written, and why not.
+    /// Proof that the directory is there and writable, or the problem.
     pub writable: Result<(), String>,
     /// Bytes that may be written, and bytes in all, of its disk.
     pub space: Option<(u64, u64)>,
@@ -35,7 +35,7 @@ pub enum LogSeen {
     None,
     /// Another process has it: a hub that runs.
     InUse,
-    /// What it consists of.
+    /// The parts of the log.
     Read(String),
     /// Why it cannot be opened, and what to do.
     Refused(String),
@@ -52,7 +52,7 @@ pub struct PortSeen {
     pub flag: &'static str,
     /// The address.
     pub address: String,
-    /// What came of trying to take it.
+    /// The outcome of binding it.
     pub taken: Result<(), PortProblem>,
 }
 
@@ -65,7 +65,7 @@ pub enum PortProblem {
     Other(String),
 }
 
-/// What is wrong with the data directory and its disk; `(alarm, reserve)` are shares of it in percent.
+/// Checks the data directory and its disk; `(alarm, reserve)` are shares of it in percent.
 pub fn data(seen: &DataSeen, (alarm, reserve): (u8, u8)) -> Vec<Check> {
     let directory = &seen.directory;
     let mut checks = vec![match &seen.writable {
@@ -119,7 +119,7 @@ fn log(directory: &str, seen: &LogSeen) -> Check {
     }
 }
 
-/// What is wrong with ports; `hub` says that a hub runs here, which has them.
+/// Checks the ports; `hub` says that a running hub holds them.
 pub fn ports(seen: &[PortSeen], hub: bool) -> Vec<Check> {
     let name = "port";
     let check = |PortSeen { flag, address, taken }: &PortSeen| match taken {
@@ -148,7 +148,7 @@ pub fn ports(seen: &[PortSeen], hub: bool) -> Vec<Check> {
     seen.iter().map(check).collect()
 }
 
-/// What is wrong with whether a hub that runs is ready: what it says at `/readyz`.
+/// Checks the readiness of a running hub: its answer at `/readyz`.
 pub fn ready(said: &Result<(u16, String), String>) -> Check {
     let name = "hub-ready";
     match said {
@@ -233,7 +233,7 @@ fn gauges<'a>(metrics: &'a str, name: &str) -> BTreeMap<&'a str, f64> {
     lines.collect()
 }
 
-/// What is wrong with the authority with which clusters join: from when until when it is good, or why it cannot be used.
+/// Checks the authority of joining clusters: its validity, or the reason why it cannot be used.
 pub fn joining(seen: &Result<(UnixMillis, UnixMillis), String>, now: UnixMillis) -> Check {
     let name = "joining-authority";
     let fix = format!("make another: `{}`", advice::certs_joining("DIR"));
@@ -266,7 +266,7 @@ pub fn joining(seen: &Result<(UnixMillis, UnixMillis), String>, now: UnixMillis)
     Check::fine(name, format!("good for another {}", lasting(left)))
 }
 
-/// What is wrong with the definition of ClusterProfile; plural names by `GROUP/VERSION`.
+/// Checks the definition of ClusterProfile; plural names by `GROUP/VERSION`.
 pub fn definition(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) -> Check {
     let name = "inventory-definition";
     let served = match served {
@@ -297,7 +297,7 @@ pub fn definition(served: &Result<BTreeMap<String, BTreeSet<String>>, String>) -
     }
 }
 
-/// What is wrong with the namespace of the inventory; absent if it is not there, else its label.
+/// Checks the namespace of the inventory; absent if there is none, else its label.
 pub fn namespace(seen: &Result<Option<Option<String>>, String>, namespace: &str, clusterset: &str) -> Check {
     let name = "inventory-namespace";
     let label = format!("kubectl label namespace {namespace} {LABEL_CLUSTERSET}={clusterset} --overwrite");

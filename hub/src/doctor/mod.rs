@@ -33,9 +33,9 @@ use crate::{
 };
 use judge::LogSeen;
 
-/// The namespace that stands for that of the inventory in [`rights::NEEDED`].
+/// The placeholder for the inventory's namespace in [`rights::NEEDED`].
 const INVENTORY: &str = "tributary-default";
-/// What to do about rights that are missing.
+/// Next step if rights are missing.
 const RIGHTS_FIX: &str =
     "apply the roles of deploy/manifests/hub, or of the chart, in the version of this hub";
 

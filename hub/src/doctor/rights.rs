@@ -4,8 +4,8 @@
 
 use shared::doctor::rights::Rights;
 
-/// What its roles must hold. The namespace `tributary-default` stands for that of the inventory, `tributary-system` for
-/// the hub's own.
+/// Rights that the hub's roles must have. `tributary-default` stands for the namespace of the inventory,
+/// `tributary-system` for the hub's own.
 pub const NEEDED: [Rights; 7] = [
     Rights::of("multicluster.x-k8s.io", "clusterprofiles", &["list", "watch"]).within("tributary-default"),
     Rights::of("multicluster.x-k8s.io", "clusterprofiles", &["create", "patch"]).within("tributary-default"),

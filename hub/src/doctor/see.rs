@@ -24,7 +24,7 @@ use crate::log::{OpenError, contents, space_of};
 const ADMIN_WAIT: Duration = Duration::from_secs(4);
 /// Most bytes of an answer that are read there.
 const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
-/// What the log says of rows that a later release wrote.
+/// The log's words for rows of a later release.
 const LATER: &str = "a newer tributary-hub wrote it";
 
 /// The data directory, its disk and its log.
@@ -94,7 +94,7 @@ pub(super) async fn port(flag: &'static str, address: SocketAddr) -> PortSeen {
     }
 }
 
-/// What the admin port of this machine answers at a path: code and body.
+/// The answer of this machine's admin port at a path: code and body.
 pub(super) async fn admin(address: SocketAddr, path: &str) -> Result<(u16, String), String> {
     let asked = async {
         let mut socket = TcpStream::connect(at_this_machine(address)).await?;

@@ -67,7 +67,7 @@ impl Place {
             ("--tls-ca", at("ca.crt")),
             ("--listen", self.ports[0].to_string()),
             ("--admin", self.ports[1].to_string()),
-            // That of the machine that runs the tests says nothing about the product.
+            // The findings about the machine that runs the tests say nothing about the product.
             ("--disk-alarm", "0%".to_owned()),
             ("--disk-reserve", "0%".to_owned()),
             ("--state-memory", "1MiB".to_owned()),

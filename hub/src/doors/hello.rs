@@ -17,11 +17,11 @@ use tonic::{Status, body::Body, codegen::http};
 
 use super::metrics::DoorMetrics;
 
-/// Bytes that are taken of a stream before its Hello, and of any other request of a member. Of one stream at a time an
-/// identity may say more, for a Hello may name thousands of namespaces; that one ends where every message does.
+/// Bytes that are taken of a stream before its Hello, and of any other request of a member. On one stream at a time an
+/// identity may send more, because a Hello may name thousands of namespaces; that one ends where every message does.
 pub const HELLO_BYTES_MAX: usize = 64 * 1024;
 
-/// Whether a stream has introduced itself; clones are of the same stream.
+/// The introduction of a stream; clones are of the same stream.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Introduction(Arc<Said>);
 
@@ -57,7 +57,7 @@ impl Introduction {
     }
 }
 
-/// The request, of which no more is taken than may be.
+/// The request, read up to its bound.
 pub(super) fn bounded(
     mut request: http::Request<Body>,
     peer: &PeerIdentity,
@@ -82,7 +82,7 @@ pub(super) fn bounded(
 struct Bounded {
     body: Body,
     taken: usize,
-    /// Of a stream that can introduce itself.
+    /// The introduction of a stream that can make one.
     introduction: Option<Introduction>,
     calls: Calls,
     metrics: DoorMetrics,

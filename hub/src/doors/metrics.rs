@@ -41,7 +41,7 @@ impl DoorMetrics {
         self.refused.get_or_create(&Refused { reason }).inc();
     }
 
-    /// How many were refused for this reason.
+    /// Number of refusals for this reason.
     #[cfg(test)]
     pub(super) fn count(&self, reason: &'static str) -> u64 {
         self.refused.get_or_create(&Refused { reason }).get()

@@ -40,8 +40,8 @@ pub const OPERATOR_CALLS_MAX: usize = 256;
 pub const READER_CALLS_MAX: usize = 32;
 /// Streams of one connection at the same time; HTTP/2 refuses one more before anybody sees it.
 pub const STREAMS_MAX: u32 = 128;
-/// Bytes of one stream that may be on the way to whoever reads it. The window is the same for the whole life of a
-/// stream, and so it is no more than one that says nothing yet may hold.
+/// Bytes of one stream that may be under way to its reader. The window is the same for the whole life of a stream, so
+/// it is no more than a stream may hold before its Hello.
 pub const STREAM_WINDOW_BYTES: u32 = 64 * 1024;
 /// The same of all streams of a connection together.
 pub const CONNECTION_WINDOW_BYTES: u32 = 1024 * 1024;
@@ -54,10 +54,9 @@ const RESETS_UNSEEN_MAX: usize = 20;
 /// Streams that we reset because of a peer's errors; one more ends the connection.
 const ERRORS_MAX: usize = 128;
 
-/// A server with our settings of HTTP/2. What a peer can do beyond them is bounded by `shared::tls`, which closes
-/// connections with too many control frames, and by `h2` itself: one answer to a ping or to settings waits at a time, and
-/// nothing more is read until it is written; headers end after five frames that continue them; data in small pieces has a
-/// budget.
+/// A server with our settings of HTTP/2. `shared::tls` bounds a peer's other acts by closing connections with too many
+/// control frames, and so does `h2` itself: one answer to a ping or to settings waits at a time, and nothing more is
+/// read until it is written; headers end after five continuation frames; data in small pieces has a budget.
 pub fn server() -> Server {
     Server::builder()
         .http2_keepalive_interval(Some(HTTP2_KEEPALIVE_INTERVAL))

@@ -1,6 +1,7 @@
 //! Owns: who may ask what, from the certificate alone, before anything is looked up. Pure: it is given what TLS verified,
 //! and answers with a reason that says whose certificate it was.
-//! Never: tells a stranger what it did not say. Who comes from another clusterset hears its own name and no other.
+//! Never: tells an unauthenticated peer what it did not say. A peer from another clusterset is told its own name and no
+//! other.
 
 use shared::{
     identity::{Identity, Role},
@@ -13,10 +14,10 @@ use super::concern::Sight;
 /// Longest part of a request's clusterset that a refusal repeats, in characters.
 const NAMED_CHARACTERS_MAX: usize = 80;
 
-/// What a request does.
+/// The right that a request needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Need {
-    /// It looks at what may concern a member, who is shown only what does.
+    /// It considers everything that may concern a member, and shows only what does.
     Read,
     /// It looks at what concerns the clusterset as a whole: its policy.
     ReadAll,
@@ -26,7 +27,7 @@ pub(crate) enum Need {
     Copy,
 }
 
-/// Who asks, and may.
+/// An authorized caller.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Caller {
     /// A person or a tool that decides, by the name in the certificate.
@@ -46,7 +47,7 @@ impl Caller {
         }
     }
 
-    /// What it is shown.
+    /// The part of the state shown to it.
     pub(crate) fn sight(&self) -> Sight {
         match self {
             Self::Operator(_) | Self::Reader(_) => Sight::Everything,
@@ -93,7 +94,7 @@ pub(super) fn check(
     }
 }
 
-/// What somebody hears whose role does not do.
+/// The refusal to a caller whose role is not enough.
 fn refused(identity: &Identity, role: &str, need: Need) -> String {
     let (operator, reader) = (advice::certs_operator("DIR"), advice::certs_reader("DIR"));
     let rule = match need {
@@ -108,7 +109,7 @@ fn refused(identity: &Identity, role: &str, need: Need) -> String {
     format!("this certificate is {identity}, a {role}'s: {rule}")
 }
 
-/// What a member hears that asks for another cluster by name; it is the same whether there is one of that name.
+/// The refusal to a member that asks for another cluster by name; it is the same whether there is one of that name.
 pub(super) fn of_another(own: &ClusterId, asked: &ClusterId) -> String {
     format!(
         "this certificate is the cluster {own}'s, and a member is shown what is its own, not what is {asked}'s: leave the \
@@ -117,7 +118,7 @@ pub(super) fn of_another(own: &ClusterId, asked: &ClusterId) -> String {
     )
 }
 
-/// What a cluster hears whose membership ended.
+/// The refusal to a cluster whose membership ended.
 pub(super) fn former_member(cluster: &ClusterId, key: KeyFingerprint) -> String {
     format!(
         "this certificate is the cluster {cluster}'s, and its key {key} belongs to a membership that ended: come \
@@ -125,7 +126,7 @@ pub(super) fn former_member(cluster: &ClusterId, key: KeyFingerprint) -> String 
     )
 }
 
-/// What everybody hears who comes with a revoked key.
+/// The refusal to anybody with a revoked key.
 pub(super) fn revoked_key(key: KeyFingerprint) -> String {
     format!(
         "key {key} was revoked by an operator, and stays refused: come with a certificate of another key \
@@ -135,7 +136,7 @@ pub(super) fn revoked_key(key: KeyFingerprint) -> String {
     )
 }
 
-/// Whether a request that names this clusterset means ours: nothing, the name, or trust domain and name.
+/// Returns true if the clusterset in a request is ours: empty, the name, or trust domain and name.
 fn names(served: &Clusterset, named: &str) -> bool {
     named.is_empty() || named == served.name() || named == served.to_string()
 }

@@ -1,4 +1,4 @@
-//! Who answers, and as of when: what rides in every answer, and the wait for a revision that a caller has seen elsewhere.
+//! The header of every answer: the hub and the revision; and the wait for a revision that a caller has seen elsewhere.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use tonic::Status;
 use super::{AT_LEAST_WAITING_MAX, Inspection, gone, paging::Shown};
 use crate::writer::request::TERM;
 
-/// How long a request may wait for the revision that it names.
+/// Longest wait of a request for the revision that it names.
 const AT_LEAST_WAIT: Duration = Duration::from_secs(5);
 
 /// The hub that answers, as it is in every answer.

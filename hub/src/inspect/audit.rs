@@ -1,5 +1,5 @@
-//! Owns: the log lines that say who asked for what, from where, and what became of it: each decision and each copy of the
-//! log, and every request that was refused. Bounded: whoever is refused again and again fills no disk.
+//! Owns: the log lines that say who asked for what, from where, and what became of it: each decision and each copy of
+//! the log, and every request that was refused. Bounded: a peer that is refused again and again fills no disk.
 //! Never: decides what is refused, nor repeats more of a request than its kind.
 
 use std::{
@@ -44,7 +44,7 @@ impl Minute {
 }
 
 impl Audit {
-    /// Somebody asked with a message of this kind, and may go on or hears why not.
+    /// A caller sent a message of this kind, and may continue or gets the reason why not.
     pub(super) fn asked<M, T>(
         &self,
         peer: &PeerIdentity,

@@ -1,5 +1,5 @@
-//! `EventLog/Backup`: a copy of the log as of one position, read in pages while the hub goes on.
-//! The client pulls: one that reads slowly costs one page of rows. It ends with the key and the connection of who asked.
+//! `EventLog/Backup`: a copy of the log as of one position, read in pages while the hub keeps running. The client
+//! pulls: one that reads slowly costs one page of rows. It ends with the key and the connection of who asked.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -18,7 +18,7 @@ const PAGE_BYTES: usize = 512 * 1024;
 /// One client's copy.
 pub(super) struct Backup {
     inspection: Inspection,
-    /// Who asked.
+    /// The caller.
     peer: Arc<PeerIdentity>,
     up_to: Cursor,
     /// The segments that are not done; the first one is the one that is read.
@@ -28,7 +28,7 @@ pub(super) struct Backup {
     _place: OwnedSemaphorePermit,
 }
 
-/// What is said next.
+/// The next message.
 enum Next {
     Begin,
     Segment,

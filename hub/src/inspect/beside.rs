@@ -12,14 +12,14 @@ use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
 use tracing::warn;
 
-/// Answers that may wait at once to be put together; whoever asks for one more waits before that.
+/// Answers that may wait at once in the queue; a further caller waits before that.
 const WAITING_MAX: usize = 64;
 /// The least share of the processor that there is, as `nice` says it.
 const NICE: i32 = 19;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// Where answers are put together. Clones are the same place.
+/// The background query thread. Clones are the same place.
 #[derive(Debug, Clone, Default)]
 pub struct Beside(Option<mpsc::Sender<Work>>);
 
@@ -39,7 +39,7 @@ impl Beside {
         Ok(Self(Some(sender)))
     }
 
-    /// What this work comes to. Without a thread, as in simulations, it is done here.
+    /// Runs this work and returns its result. Without a thread, as in simulations, it runs here.
     pub(crate) async fn done<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -49,7 +49,7 @@ impl Beside {
         };
         let (sender, done) = oneshot::channel();
         let work = move || {
-            // Whoever asked may be gone, now or afterwards.
+            // The caller may be gone, now or afterwards.
             if !sender.is_closed()
                 && let Ok(done) = panic::catch_unwind(AssertUnwindSafe(work))
             {

@@ -6,7 +6,7 @@ use shared::model::{ClusterId, Event, ExportStatus, Fact};
 
 use crate::fold::{Explanation, KeyHolder};
 
-/// Whose eyes an answer is for.
+/// The reader of an answer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Sight {
     /// An operator's or a reader's.
@@ -19,7 +19,7 @@ pub(crate) enum Sight {
 /// Something that an answer may show.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shown<'a> {
-    /// What a cluster is and has: its membership with its keys, its exports, its profile.
+    /// The cluster itself: its membership with its keys, its exports, its profile.
     Cluster(&'a ClusterId),
     /// An import with the clusters behind it: every member may be sent it.
     Import,
@@ -38,7 +38,8 @@ impl Sight {
         }
     }
 
-    /// Whether it is shown. What is about nobody's cluster, or about another's beside one's own, concerns no member.
+    /// Returns true if it may be shown. A member sees nothing that belongs to no cluster, or to another cluster beside
+    /// its own.
     pub(super) fn shows(&self, what: Shown<'_>) -> bool {
         let Self::Of(own) = self else {
             return true;
@@ -46,7 +47,7 @@ impl Sight {
         match what {
             Shown::Cluster(cluster) => cluster == own,
             Shown::Import => true,
-            // Of two sides of a dispute one is another cluster's export, with its age.
+            // One of two sides of a dispute is another cluster's export, with its age.
             Shown::Event(event) => {
                 event.cluster.as_ref() == Some(own)
                     && !matches!(event.fact.fact, Fact::PrecedenceContested { .. })

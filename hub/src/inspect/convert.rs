@@ -1,5 +1,5 @@
-//! What inspection shows, as messages. One way only, and the only file here that knows both sides.
-//! Made to be read by people: hexadecimal hashes, times as times, numbers of endpoints instead of endpoints.
+//! Converts inspected state to messages. One way only, and the only file here that knows both sides. Made to be read by
+//! people: hexadecimal hashes, times as times, numbers of endpoints instead of endpoints.
 
 use proto::v1;
 use shared::{
@@ -54,7 +54,7 @@ fn leaving(leaving: &Leaving) -> v1::Leaving {
     }
 }
 
-/// What becomes of lost members in this state.
+/// The policy on lost members in this state.
 pub(super) fn loss(state: &State) -> v1::LossSettings {
     let loss = state.loss();
     let members = state.current_member_count() as u64;
@@ -67,7 +67,7 @@ pub(super) fn loss(state: &State) -> v1::LossSettings {
     }
 }
 
-/// When a member is held that takes back most of its exports at once.
+/// The policy on mass withdrawals.
 pub(super) fn brake(state: &State) -> v1::BrakeSettings {
     let brake = state.brake();
     v1::BrakeSettings {
@@ -218,7 +218,7 @@ fn refused_export(shown: RefusedExport) -> v1::RefusedExport {
 /// Most objects, variables and findings of a topology that one answer shows, each.
 const TOPOLOGY_SHOWN_MAX: usize = 1_000;
 
-/// What a topology is made of.
+/// The parts of a topology.
 pub(super) fn topology(cluster: &str, explained: TopologyExplained) -> v1::ExplainResponse {
     let summary = match &explained {
         TopologyExplained { findings, .. } if !findings.is_empty() => {

@@ -36,7 +36,7 @@ const OLDEST_EPOCH: &str = "oldest";
 const EPOCH_CHARACTERS_MAX: usize = 80;
 /// The last revision of an earlier epoch whose end was not reached.
 const UNKNOWN_END: Revision = Revision(0);
-/// How much is read at a time.
+/// Bound of one read.
 const READ: Budget = Budget {
     events: 1_024,
     bytes: 512 * 1024,
@@ -59,7 +59,7 @@ impl EventLog for Inspection {
     ) -> Result<Response<v1::ListEventsResponse>, Status> {
         let listed = async {
             let caller = self.admit(&request, &request.get_ref().clusterset, Need::Read)?;
-            // Whoever waits for a revision keeps nobody else from an answer.
+            // A caller that waits for a revision delays no other answer.
             self.at_least(request.get_ref().at_least_revision).await?;
             let _turn = self.turns.of(&caller).await;
             self.list_events(request.into_inner(), caller.sight()).await
@@ -116,7 +116,7 @@ impl Inspection {
                 return Err(new_epoch(page.head.epoch));
             }
             if page.events.is_empty() {
-                // Of an earlier epoch this is the end, whatever the head of the current one is.
+                // For an earlier epoch this is the end, whatever the head of the current one is.
                 break if epoch == current {
                     page.head.revision
                 } else {
@@ -185,7 +185,7 @@ impl Inspection {
         Ok((epoch, epochs))
     }
 
-    /// Where a request wants to begin.
+    /// The position at which a request wants to begin.
     fn first_wanted(&self, request: &v1::ListEventsRequest) -> Result<First, Status> {
         let v1::ListEventsRequest {
             from_revision,
@@ -217,7 +217,7 @@ impl Inspection {
     }
 }
 
-/// Where a page begins.
+/// The first event of a page.
 enum First {
     /// At this revision.
     At(Revision),
@@ -234,7 +234,7 @@ fn millis(at: &Timestamp) -> Result<UnixMillis, Status> {
         Status::invalid_argument(format!("since has {} nanos; use 0 to 999999999", at.nanos))
     })?;
     let seconds = u64::try_from(at.seconds).unwrap_or(0);
-    // What was recorded within the millisecond before is not since then.
+    // An event recorded within the millisecond before is not since then.
     Ok(UnixMillis(
         seconds
             .saturating_mul(1_000)

@@ -1,5 +1,5 @@
-//! Which events a reader wants. A filter that could never match is refused, not obeyed: at night a typing error
-//! must not look like silence.
+//! The filter of a reader of events. A filter that could never match is refused: at night a typing error must not look
+//! like silence.
 
 use proto::v1;
 use shared::model::{ClusterId, Event, Fact, FactKey, name};
@@ -73,7 +73,7 @@ impl Filter {
         })
     }
 
-    /// Whether an event is wanted.
+    /// Returns true if an event is wanted.
     pub(super) fn matches(&self, event: &Event) -> bool {
         let fact = &event.fact.fact;
         self.sight.shows(Shown::Event(event))

@@ -1,4 +1,4 @@
-//! What inspection counts. Labels are closed sets of words; nobody's name is a label.
+//! Metrics of inspection. Labels are closed sets of words; no name is a label.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,

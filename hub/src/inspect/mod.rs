@@ -4,8 +4,8 @@
 //! * `access.rs`: who may read, who may decide. `concern.rs`: what of it all concerns a member.
 //! * `event_log.rs`, `watch.rs`, `filter.rs`: the history, in pages and as it grows.
 //! * `backup.rs`: a copy of the log, row by row.
-//! * `state.rs`, `query.rs`: the present, and why an import looks as it does. `page.rs`: where an answer goes on, pure.
-//!   `pins.rs`: the revisions whose pages are still asked for, pure. `paging.rs`: pages of one revision.
+//! * `state.rs`, `query.rs`: the present, and why an import looks as it does. `page.rs`: the continuation of an answer,
+//!   pure. `pins.rs`: the revisions whose pages are still asked for, pure. `paging.rs`: pages of one revision.
 //! * `answer.rs`: who answers, and as of when. `seek.rs`: where in the history something is.
 //! * `convert.rs`: the one file that knows both our values and the messages.
 //!
@@ -115,23 +115,23 @@ pub struct Inspection {
     explaining: Arc<Semaphore>,
 }
 
-/// What the inspection services are made of.
+/// The parts of the inspection services.
 pub struct Parts {
     /// The clusterset that is served.
     pub clusterset: Clusterset,
-    /// Who answers.
+    /// The answering hub.
     pub answerer: Answerer,
-    /// What is durable, as of now.
+    /// The durable state, as of now.
     pub present: Present,
-    /// What was, and is still asked for.
+    /// Older states that are still in use.
     pub pinned: Pinned,
-    /// Where answers are put together.
+    /// The background query thread.
     pub beside: Beside,
-    /// What members are sent.
+    /// The objects sent to members.
     pub view: SharedView,
     /// The history.
     pub reader: LogReader,
-    /// What members say of themselves.
+    /// Reports of members about themselves.
     pub reports: Reports,
     /// The hub's clock.
     pub clock: Clock,
@@ -192,7 +192,7 @@ impl Inspection {
         StateServer::new(self.clone()).max_encoding_message_size(MESSAGE_BYTES_MAX)
     }
 
-    /// Who asks, if they may. `named` is the clusterset in the request.
+    /// Returns the caller, if it is authorized. `named` is the clusterset in the request.
     pub(crate) fn admit<T>(&self, request: &Request<T>, named: &str, need: Need) -> Result<Caller, Status> {
         let peer = tls::peer(request)?;
         let admitted = self.check(&peer, named, need);
@@ -209,8 +209,8 @@ impl Inspection {
         Ok(caller)
     }
 
-    /// Admits who says that it leaves, with its key: a member that has left already, with the key that it had, hears that it
-    /// is none any more, and no refusal of the key.
+    /// Admits a caller that wants to leave, with its key: a former member with its former key is told that it is none
+    /// any more, instead of a refusal of the key.
     pub(crate) fn admit_leaver<T>(
         &self,
         request: &Request<T>,
@@ -226,7 +226,7 @@ impl Inspection {
         Ok((caller, peer.key_fingerprint))
     }
 
-    /// Nobody does anything with a revoked key; whose membership ended reads no more with the key it had.
+    /// Nobody does anything with a revoked key; after the end of a membership its key reads nothing.
     fn refuse_ended(&self, cluster: Option<&ClusterId>, key: KeyFingerprint) -> Result<(), Status> {
         let present = self.present()?;
         if present.state.revoked_keys().contains_key(&key) {
@@ -246,12 +246,12 @@ impl Inspection {
         self.clock.wall()
     }
 
-    /// Where answers are put together.
+    /// The background query thread.
     pub(crate) fn beside(&self) -> &Beside {
         &self.beside
     }
 
-    /// What is durable, as of now.
+    /// The durable state, as of now.
     pub(crate) fn present(&self) -> Result<Arc<Published>, Status> {
         self.present.read().map_err(gone)
     }
@@ -316,7 +316,7 @@ pub(crate) fn gone(gone: Gone) -> Status {
     Status::unavailable(format!("{gone}; ask again in a moment"))
 }
 
-/// What an event that cannot be read means for whoever asked.
+/// The status for an event that cannot be read.
 fn recall_status(error: RecallError) -> Status {
     match error {
         RecallError::Log(error) => log_status(error),
@@ -333,7 +333,7 @@ fn new_epoch(epoch: Epoch) -> Status {
     ))
 }
 
-/// What a log that does not answer means for whoever asked.
+/// The status for a log that does not answer.
 fn log_status(error: LogError) -> Status {
     match error {
         LogError::Busy => Status::resource_exhausted(format!("{error}")),

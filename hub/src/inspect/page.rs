@@ -1,5 +1,5 @@
-//! Owns: where an answer in pages goes on: a token names the revision and the last object that was shown, and says which
-//! request it belongs to. It is content, and no secret: whoever makes one up reads what they may read anyway.
+//! Owns: the continuation of an answer in pages: a token names the revision and the last object shown, and which
+//! request it belongs to. It is content, and no secret: a forged one reads what its maker may read anyway.
 //! Never: keeps anything, or looks anything up.
 
 use std::{fmt, str::FromStr};
@@ -15,12 +15,12 @@ pub const PAGE_BYTES_MAX: usize = 256 * 1024;
 /// Longest token. The longest names make one of two thirds of it.
 pub const PAGE_TOKEN_BYTES_MAX: usize = 384;
 
-/// What an object takes in a message beside its bytes.
+/// Bytes of an object in a message beside its own.
 const OBJECT_FRAME_BYTES: usize = 6;
-/// What tokens begin with: another form has another number.
+/// First part of a token: another form has another number.
 const FORM: &str = "1";
 
-/// The last object of a page: the answer goes on after it.
+/// The last object of a page: the answer continues after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Last {
     Member(ClusterId),
@@ -30,17 +30,17 @@ pub(super) enum Last {
     Profile(ClusterId),
 }
 
-/// Says where an answer goes on.
+/// The position at which an answer continues.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct PageToken {
     pub(super) epoch: Epoch,
     pub(super) revision: Revision,
-    /// What the request was, but for the size of pages.
+    /// The request, without the size of pages.
     pub(super) question: Question,
     pub(super) last: Last,
 }
 
-/// What a request asks for, in short: the pages of one answer are all asked for by the same one.
+/// Digest of a request: the pages of one answer all come from the same request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Question([u8; 8]);
 
@@ -158,7 +158,7 @@ impl Page {
         }
     }
 
-    /// Whether there is room for an object of so many bytes, which it takes. There always is for the first.
+    /// Returns true if there is room for an object of so many bytes, which it takes. There always is for the first.
     pub(super) fn takes(&mut self, bytes: usize) -> bool {
         let bytes = bytes + OBJECT_FRAME_BYTES;
         let fits = self.is_empty || (self.objects > 0 && bytes <= self.bytes);

@@ -19,9 +19,9 @@ use super::{
 };
 use crate::{clock::Clock, writer::Published};
 
-/// How often revisions are let go of that nobody asks for any more.
+/// Interval of dropping revisions that nobody uses any more.
 const LET_GO_INTERVAL: Duration = Duration::from_secs(5);
-/// What an answer takes beside its objects.
+/// Bytes of an answer beside its objects.
 const ANSWER_FRAME_BYTES: usize = 4 * 1024;
 
 /// The revisions whose pages are still asked for. Clones are the same.
@@ -33,7 +33,7 @@ impl Pinned {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets go of what nobody asks for any more, for ever.
+    /// Drops what nobody asks for any more, for ever.
     pub async fn let_go(&self, clock: Clock) {
         loop {
             tokio::time::sleep(LET_GO_INTERVAL).await;
@@ -58,7 +58,7 @@ enum Kept {
     Pinned(Arc<Published>, u64),
 }
 
-/// How far a page came, with the last object that it shows.
+/// The fill of a page, with the last object shown.
 enum Filled {
     /// There is no more room in it.
     Page(Last),
@@ -66,28 +66,28 @@ enum Filled {
     Whole,
 }
 
-/// What a page shows.
+/// The content of a page.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     pub(super) head: Cursor,
-    /// How long ago it was the newest revision, in milliseconds.
+    /// Time since it was the newest revision, in milliseconds.
     pub(super) age_millis: u64,
     pub(super) members: Vec<v1::MemberState>,
     pub(super) revoked_keys: Vec<v1::RevokedKey>,
     pub(super) exports: Vec<v1::RecordedExport>,
     pub(super) imports: Vec<v1::RecordedImport>,
     pub(super) profiles: Vec<v1::Profile>,
-    /// What becomes of lost members.
+    /// The policy on lost members.
     pub(super) loss: v1::LossSettings,
-    /// When a member is held that takes back most of its exports at once.
+    /// The policy on mass withdrawals.
     pub(super) brake: v1::BrakeSettings,
     /// Asks for the next page; empty: there is none.
     pub(super) next: String,
 }
 
 impl Inspection {
-    /// Waits for the revision that the first page is to show. Later pages are of the revision of the first. Called before
-    /// a turn is taken: whoever waits keeps nobody else from an answer.
+    /// Waits for the revision that the first page is to show. Later pages are of the revision of the first. Called
+    /// before a turn is taken: a waiting caller delays no other answer.
     pub(super) async fn first_page_at(&self, token: &str, revision: u64) -> Result<(), Status> {
         if token.is_empty() {
             self.at_least(revision).await?;

@@ -11,12 +11,12 @@ use crate::writer::Published;
 /// Revisions that are kept for further pages of operators and readers; one more takes the place of the one that was used
 /// longest ago.
 pub const PINNED_FOR_PEOPLE_MAX: usize = 5;
-/// The same for members: whatever they ask for, the pages of operators and readers go on.
+/// The same for members: whatever they ask for, the pages of operators and readers continue.
 pub const PINNED_FOR_MEMBERS_MAX: usize = 3;
 /// A revision is kept for so long after it was asked for, in milliseconds.
 pub const PINNED_MILLIS: u64 = 60_000;
 
-/// The revisions that are kept. The one that was used last stands last.
+/// The revisions that are kept. The one used last is last.
 #[derive(Debug, Default)]
 pub(crate) struct Pins(Vec<Pin>);
 
@@ -34,7 +34,7 @@ struct Pin {
 pub(crate) enum ForWhom {
     /// Members only.
     Members,
-    /// An operator or a reader, and whoever else asks.
+    /// An operator or a reader, and any other caller.
     People,
 }
 
@@ -85,7 +85,7 @@ impl Pins {
         Some(found)
     }
 
-    /// Lets go of what nobody asked for long enough.
+    /// Drops what nobody asked for long enough.
     pub(crate) fn let_go(&mut self, now: u64) {
         self.0
             .retain(|pin| now.saturating_sub(pin.used_at) < PINNED_MILLIS);

@@ -22,19 +22,19 @@ use crate::{
     writer::Published,
 };
 
-/// What is wanted.
+/// The selected objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Selection {
-    /// Of one cluster only.
+    /// Objects of one cluster only.
     pub cluster: Option<ClusterId>,
-    /// Of one namespace only; members and profiles have none and are shown all the same.
+    /// Objects of one namespace only; members and profiles have none and are shown nevertheless.
     pub namespace: Option<Box<str>>,
     pub members: bool,
     pub revoked_keys: bool,
     pub exports: bool,
     pub imports: bool,
     pub profiles: bool,
-    /// Whom it is for.
+    /// The reader.
     pub sight: Sight,
 }
 
@@ -74,7 +74,7 @@ pub(super) struct SeenExport {
     pub cluster: ClusterId,
     pub revision: Revision,
     pub export: Arc<Export>,
-    /// When it was taken back, if it is held.
+    /// Time of its withdrawal, if it is on hold.
     pub held_since: Option<UnixMillis>,
     pub endpoint_slices: usize,
     pub endpoints: usize,
@@ -115,7 +115,7 @@ impl Selection {
 }
 
 impl Seen {
-    /// How a page says that it ends with this one.
+    /// The token's record of the last object of a page.
     pub(super) fn last(&self) -> Last {
         match self {
             Self::Member(member) => Last::Member(member.cluster.clone()),
@@ -138,7 +138,7 @@ fn part(last: &Last) -> u8 {
     }
 }
 
-/// What is selected, after the object that was shown last.
+/// The selected objects after the last one shown.
 pub(super) fn objects<'a>(
     published: &'a Published,
     selection: &'a Selection,
@@ -204,7 +204,7 @@ fn seen_member(published: &Published, cluster: &ClusterId, member: &Member) -> S
         .facts()
         .get(&FactKey::Health)
         .and_then(|fact| fact.health());
-    // Who reported nothing has nothing to say, and a page has room for a thousand of them.
+    // A member without reports has nothing to show, and a page has room for a thousand of them.
     let of_health = |condition: &&ProfileCondition| {
         reported.is_some() && condition.condition_type != ConditionType::Joined
     };
@@ -279,7 +279,7 @@ fn exports_after<'a>(
         Some(Last::Export(cluster, service)) => Some((cluster, service)),
         _ => None,
     };
-    // Of the cluster of the last one the rest is to come.
+    // The rest of the last one's cluster is still to come.
     let clusters = clusters_from(state, selection, last.map(|(cluster, _)| cluster), false);
     clusters.flat_map(move |(cluster, member)| {
         let last = last.filter(|(of, _)| *of == cluster).map(|(_, service)| service);
@@ -327,10 +327,10 @@ pub(super) fn arrival(published: &Published, words: &Words, seen: &SeenExport) -
     Some(crate::arrival::arrival(members, words, what, admits))
 }
 
-/// An export that counts, with the revision that recorded it and, if it is held, when it was taken back.
+/// A counted export, with the revision that recorded it and, if it is on hold, the time of its withdrawal.
 type CountedExport<'a> = (Revision, &'a Arc<Export>, Option<UnixMillis>);
 
-/// The exports of a member that count, by service: those that it reports, and those that are held.
+/// The counted exports of a member, by service: the reported ones, and those on hold.
 fn exports_of<'a>(
     member: &'a Member,
     namespace: Option<&'a str>,
@@ -375,7 +375,7 @@ fn imports_after<'a>(
     };
     let first = last.clone().unwrap_or_else(|| first_of(namespace));
     let derived = state.derived_from(DerivedKey::Import(first));
-    // What belongs to the one that was shown last comes first.
+    // The rest of the one shown last comes first.
     let derived = derived.skip_while(move |(key, _)| last.is_some() && key.service() == last.as_ref());
     let derived = derived.take_while(move |(key, _)| match (key.namespace(), namespace) {
         (None, _) => false,

@@ -1,5 +1,5 @@
-//! Where in the history something is: the first event since a time, and the events at given revisions. It asks the log
-//! for single events, a bounded number of them, and knows no more of the log than that.
+//! Finds events in the history: the first since a time, and those at given revisions. It asks the log for single
+//! events, a bounded number of them, and knows no more of the log than that.
 
 use prost::Message as _;
 use proto::v1;
@@ -28,19 +28,19 @@ const ONE: Budget = Budget { events: 1, bytes: 0 };
 pub(super) struct Evidence {
     /// Oldest first.
     pub(super) events: Vec<v1::Event>,
-    /// How many more there may be: the answer has no room for them.
+    /// Number of events omitted, as the answer has no room for them.
     pub(super) left_out: usize,
-    /// How many more there were: the log does not reach back to them.
+    /// Number of events omitted, as the log no longer reaches back to them.
     pub(super) out_of_reach: usize,
 }
 
 impl Inspection {
     /// The first revision that was recorded at `at` or later; the one after the head, if none was. It halves, so that
-    /// it reads as many events as a revision has bits. Recorded time never goes back within a log; if it does all the
-    /// same, the event that comes out was recorded at `at` or later, and the one before it was not.
+    /// it reads as many events as a revision has bits. Recorded time never goes back within a log; if it does
+    /// nevertheless, the resulting event was recorded at `at` or later, and the one before it was not.
     pub(super) async fn first_since(&self, epoch: Epoch, at: UnixMillis) -> Result<Revision, Status> {
         let head = self.view.read().head();
-        // Where an earlier epoch ends is found by halving, as what is behind it is nothing.
+        // The end of an earlier epoch is found by halving, because nothing is behind it.
         let mut behind = if epoch == head.epoch {
             head.revision.next()
         } else {
@@ -60,7 +60,7 @@ impl Inspection {
             };
             match found {
                 None => behind = middle,
-                // What the log has no more is older than what it has.
+                // Events that the log no longer has are older than those it has.
                 Some(found) if found.revision > middle => first = found.revision.min(behind),
                 Some(found) => {
                     let found = wire::parse_event(found.revision, found.payload.into());
@@ -82,8 +82,8 @@ impl Inspection {
         Ok(read.await.map_err(log_status)?.events.pop())
     }
 
-    /// The events at `revisions`, of which the first matter most, as far as the log reaches and `room` bytes hold them.
-    /// Those that do not concern whom they are for are not even counted.
+    /// The events at `revisions`, the most important first, as far as the log reaches and `room` bytes hold them.
+    /// Events that do not concern the reader are not even counted.
     pub(super) async fn evidence(
         &self,
         epoch: Epoch,
@@ -118,8 +118,8 @@ impl Inspection {
         Ok(evidence)
     }
 
-    /// The event at a revision; `None`: the log has it no more. What an epoch began with, at revision 0,
-    /// was recorded in the one before.
+    /// The event at a revision; `None`: the log no longer has it. The start of an epoch, at revision 0, was recorded in
+    /// the one before.
     async fn event_at(&self, epoch: Epoch, revision: Revision) -> Result<Option<(Event, ChainHash)>, Status> {
         if revision == Revision(0) {
             return Ok(None);

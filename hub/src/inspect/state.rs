@@ -18,7 +18,7 @@ use super::{
 };
 use crate::writer::Published;
 
-/// What the frames of the events behind an explanation take beside their bytes.
+/// Bytes of the frames of the events behind an explanation.
 const EVENTS_SHOWN_ROOM: usize = 1024;
 
 #[tonic::async_trait]
@@ -39,7 +39,7 @@ impl State for Inspection {
             self.get_state(request.get_ref(), selection).await
         };
         let mut answer = self.counted("State/Get", got).await?;
-        // What a doctor compares its own clock with.
+        // The clock that a doctor compares its own with.
         let time = look::time_header(self.clock.wall()).and_then(|time| time.parse().ok());
         if let Some(time) = time {
             answer.metadata_mut().insert(look::TIME_HEADER, time);
@@ -122,7 +122,7 @@ impl Inspection {
     }
 }
 
-/// What is known of a service, the revision that it is of, and the events behind it.
+/// The explanation of a service, its revision, and the events behind it.
 fn explained(
     present: &Published,
     service: &ServiceKey,

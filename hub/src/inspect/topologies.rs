@@ -1,4 +1,4 @@
-//! Owns: `State/Explain` of a topology: who may ask, and the answer of whoever reads topologies.
+//! Owns: `State/Explain` of a topology: the right to ask, and the answer of the reader of topologies.
 //! Never: reads one, or shows a value of a variable that its class does not publish.
 
 use std::{sync::Arc, time::Duration};

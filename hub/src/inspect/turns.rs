@@ -1,7 +1,7 @@
-//! Owns: how many requests of each caller are answered at once: members and readers have so many each and all together, and
-//! operators never wait behind more than these, whoever asks however much.
-//! Never: refuses: who has asked for more waits until its own are answered. How many may wait is bounded per identity before
-//! a request comes here.
+//! Owns: how many requests of each caller are answered at once: members and readers have a number each and all
+//! together, and operators never wait behind more than these, however much anybody asks.
+//! Never: refuses: who has asked for more waits until its own are answered. The number of waiting requests is bounded
+//! per identity before a request comes here.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ pub const ANSWERED_OF_MEMBERS_MAX: usize = 4;
 pub const ANSWERED_OF_READERS_MAX: usize = 4;
 /// Watches of one member, or one reader, that are open at once: fewer than there are places for all of them.
 pub const WATCHES_OF_ONE_MAX: usize = 8;
-/// Callers of which it is remembered that they ask; those who do not are forgotten beyond it.
+/// Callers with a remembered request; others are forgotten beyond it.
 const CALLERS_REMEMBERED: usize = 64;
 
 /// The turns of all callers. Clones are the same ones.
@@ -56,8 +56,8 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits for the caller's turn. Operators have it at once. First among its own requests: who asks much has no more of
-    /// what all have than who asks little.
+    /// Waits for the caller's turn. Operators have it at once. First among its own requests: a busy caller gets no more
+    /// of the common share than a quiet one.
     pub(super) async fn of(&self, caller: &Caller) -> Turn {
         let all = match caller {
             Caller::Operator(_) => return Turn::default(),

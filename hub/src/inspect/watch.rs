@@ -24,7 +24,7 @@ use super::{
 };
 use crate::log::Budget;
 
-/// How much a watch holds at most.
+/// Bound of a watch's memory.
 const READ: Budget = Budget {
     events: 256,
     bytes: 256 * 1024,
@@ -39,16 +39,16 @@ pub(super) struct Watch {
     /// The member whose certificate it is: it ends with the membership.
     member: Option<ClusterId>,
     caller: Caller,
-    /// Who asked: it ends with the key and with the connection.
+    /// The caller: the watch ends with its key and its connection.
     peer: Arc<PeerIdentity>,
     epoch: Epoch,
     /// The next revision to look at.
     next: Revision,
-    /// What was the head when it began.
+    /// The head when it began.
     began_at: Revision,
     page: VecDeque<(Event, ChainHash)>,
     changed: watch::Receiver<u64>,
-    /// Said after what was sent last; nothing follows it.
+    /// Sent after the last message; nothing follows it.
     last_word: Option<Status>,
     ended: bool,
     _place: Place,

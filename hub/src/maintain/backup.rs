@@ -19,14 +19,14 @@ use crate::log::{CopyEnd, LogCopy, Report, clusterset};
 /// Copy the log of a running hub.
 #[derive(Debug, Args)]
 pub(super) struct BackupArgs {
-    /// Directory to make; what is there stays as it is
+    /// New directory for the copy
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     #[command(flatten)]
     hub: AccessArgs,
 }
 
-/// What a copy is of.
+/// The log that a copy is of.
 struct Copied {
     begin: v1::BackupBegin,
     rows: u64,
@@ -60,7 +60,7 @@ pub(super) async fn run(BackupArgs { dir, hub }: BackupArgs) -> anyhow::Result<S
     ))
 }
 
-/// Where the copy stands until it is whole. What an interrupted one left is removed.
+/// The path of an unfinished copy. Removes the remains of an interrupted one.
 fn unfinished(dir: &Path) -> anyhow::Result<PathBuf> {
     let mut name = dir
         .file_name()
@@ -86,7 +86,7 @@ fn ensure_good(report: &Report, dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes what comes to the directory. The disk may block here: there is nothing else to do meanwhile.
+/// Writes the received data to the directory. The disk may block here: there is nothing else to do meanwhile.
 async fn copy(mut parts: Streaming<v1::BackupPart>, dir: &Path) -> anyhow::Result<Copied> {
     let Some(Part::Begin(begin)) = next(&mut parts).await? else {
         bail!("the hub does not say what the copy is of: its version and this one do not fit");

@@ -31,8 +31,9 @@ enum EventLogCommand {
     #[command(
         long_about = "Read every event and snapshot and check it against the hash chain, and each difference against the \
         hash of the fact that it leads to.\n\n\
-        The hub must be stopped: a log has one owner. Nothing is changed or repaired. A line per epoch says what is \
-        good, a line per damage says where it is. Exit code 0 if all is good, 1 if anything is damaged.\n\n\
+        The hub must be stopped: a log has one owner. Nothing is changed or repaired. The output has a line for each \
+        epoch with the verified events, and a line for each damaged place. Exit code 0 if everything is intact, 1 if \
+        something is damaged.\n\n\
         Example:\n  tributary-hub log verify --data data"
     )]
     Verify(DataArgs),
@@ -47,38 +48,39 @@ enum EventLogCommand {
     /// Copy the log of a running hub
     #[command(long_about = "Copy the log of a running hub, as of this moment.\n\n\
         The copy has the form of a data directory: its events, with all epochs that are kept, and the state that they \
-        begin with. It is verified before it gets its name, so that a directory of that name is a whole backup. It says \
-        everything that members report, and no key: keep it as you keep the volume. The hub goes on meanwhile.\n\n\
+        begin with. It is verified before it gets its name, so that a directory of that name is a whole backup. It \
+        contains everything that members report, and no key: protect it like the volume. The hub keeps running \
+        meanwhile.\n\n\
         Example:\n  tributary-hub log backup backup-2026-01-31 --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key")]
     Backup(Box<BackupArgs>),
-    /// Put a backup in the place of a log that is lost
+    /// Restore a backup in place of a lost log
     #[command(
-        long_about = "Put a backup in the place of a log that is lost, while the hub is stopped.\n\n\
-        The backup is verified first; a directory that holds a log stays as it is. A new epoch begins, so that every \
-        member is told everything anew: nothing is deleted anywhere before its cluster has listed again. What was \
-        recorded after the backup is lost: decisions about members have to be taken again. Interrupted, it is run \
-        again. A backup that was cut short is refused; a hub whose certificate names another clusterset than the \
-        backup does not start over it, and --clusterset says so before anything is put anywhere.\n\n\
+        long_about = "Restore a backup in place of a lost log, while the hub is stopped.\n\n\
+        The backup is verified first; a directory that holds a log stays as it is. A new epoch begins, so every \
+        member receives everything again, and nothing is deleted anywhere before its cluster has listed again. \
+        Events after the backup are lost: make those decisions about members again. Run an interrupted restore \
+        again. A backup that was cut short is refused. A hub whose certificate names another clusterset than the \
+        backup does not start over it; with --clusterset the restore refuses such a backup.\n\n\
         Example:\n  tributary-hub log restore backup-2026-01-31 --data data"
     )]
     Restore(RestoreArgs),
     /// End a membership in the log of a stopped hub
     #[command(
         long_about = "End a membership in the log of a stopped hub, as member evict does in a running one: \
-        for a member that keeps the hub from running. It is recorded with the name of who decides; the \
-        member's keys stay refused. A hub that starts over a log does not know how old it is: imports of the \
-        member go from the other clusters when member forget says so to the running hub.\n\n\
-        Without --confirm it says what would happen and changes nothing.\n\n\
+        for a member that keeps the hub from running. It is recorded with the operator's name; the member's keys \
+        stay refused. A hub cannot know how old the log is that it starts over: to remove the member's imports from \
+        the other clusters, run `tributary member forget` when the hub runs again.\n\n\
+        Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary-hub log evict west --data data --operator alice --confirm"
     )]
     Evict(EvictArgs),
     /// Write the state anew and remove old history at once
     #[command(long_about = "Write the state anew and remove old history at once.\n\n\
-        A running hub does this by itself as history grows; this is for a volume that is too small for what is kept. \
-        The hub must be stopped: a log has one owner. The state is written into a new segment first; then the segments \
-        go that are older than --retention-age, and the oldest while all take more than --retention-bytes. Members, \
-        exports, decisions and refused keys never go. With --retention-bytes 0 nothing but the state stays. Doing it \
-        twice does nothing more.\n\n\
+        A running hub does this by itself as history grows; use this command if the volume is too small for the \
+        history. The hub must be stopped: a log has one owner. The state is written into a new segment first. Then \
+        segments older than --retention-age are removed, and the oldest ones while all together exceed \
+        --retention-bytes. Members, exports, decisions and refused keys always stay. With --retention-bytes 0 only \
+        the state stays. A second run changes nothing.\n\n\
         Example:\n  tributary-hub log compact --data data --retention-bytes 1GB")]
     Compact(CompactArgs),
 }
@@ -95,7 +97,7 @@ struct RestoreArgs {
     /// The backup
     #[arg(value_name = "DIR")]
     backup: PathBuf,
-    /// Restore nothing unless the backup is of this clusterset
+    /// Refuse a backup of another clusterset
     #[arg(long, env = "TRIBUTARY_CLUSTERSET", value_name = "TRUST-DOMAIN/NAME", value_parser = named)]
     clusterset: Option<Clusterset>,
     #[command(flatten)]
@@ -117,10 +119,10 @@ struct EvictArgs {
     cluster: ClusterId,
     #[command(flatten)]
     data: DataArgs,
-    /// Who decides, for the record
+    /// Operator who decides, for the record
     #[arg(long, env = "TRIBUTARY_OPERATOR", value_name = "NAME", value_parser = operator)]
     operator: String,
-    /// Do it. Without this flag it only says what would happen
+    /// Make the change. Without this flag the command only shows what would happen
     #[arg(long)]
     confirm: bool,
 }
@@ -176,7 +178,7 @@ fn run_restore(args: &RestoreArgs, now: UnixMillis) -> anyhow::Result<()> {
     eprintln!("verifying {}", args.backup.display());
     for head in maintain::restore(&args.backup, data, args.clusterset.as_ref(), now, rand::random())? {
         println!(
-            "{}: the log of {} stands here, and epoch {} has begun: start the hub",
+            "{}: the log of {} is restored, and epoch {} has begun: start the hub",
             data.display(),
             args.backup.display(),
             head.epoch
@@ -197,7 +199,7 @@ fn run_evict(args: EvictArgs, now: UnixMillis) -> anyhow::Result<()> {
         operated.effects.iter().for_each(|effect| println!("{effect}"));
         match operated.revision {
             Some(revision) => println!(
-                "recorded at revision {revision}; once the hub runs, let go what other clusters hold of it: `{}`",
+                "recorded at revision {revision}; once the hub runs, remove what other clusters hold of it: `{}`",
                 advice::member_forget(&cluster)
             ),
             None if confirm => {}

@@ -1,4 +1,4 @@
-//! Owns: what the history of a log comes to: bytes for each event, time for each gigabyte, how many differences.
+//! Owns: the figures of a log's history: bytes for each event, time for each gigabyte, number of differences.
 //! Never: reads a log.
 
 use std::fmt;
@@ -11,7 +11,7 @@ use shared::{
 use crate::log::{Contents, StoredEvent};
 
 const GIGABYTE: u64 = 1_000_000_000;
-/// What history takes at least before anything is foretold of it: a store takes that much for a few events, too.
+/// Least size of the history for a forecast: a store takes that much for a few events, too.
 const FORETOLD_BYTES_MIN: u64 = 16 * 1024 * 1024;
 const DAY_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
@@ -22,7 +22,7 @@ pub(super) struct Figures {
     last: Revision,
     /// From the first event that is kept to the last.
     millis: u64,
-    /// What all segments take that have events of it.
+    /// Bytes of all segments that have events of it.
     bytes: u64,
     newest: u64,
     newest_payload_bytes: u64,

@@ -1,5 +1,5 @@
-//! Owns: decisions about members that the hub takes itself, where it is told to, recorded as an operator's are.
-//! Never: decides anything: which ones is said elsewhere, and what is allowed by the fold.
+//! Owns: decisions about members that the hub takes itself, when told to, recorded as an operator's are.
+//! Never: decides anything: others choose the decision, and the fold allows it.
 
 use anyhow::anyhow;
 use futures::{FutureExt, future::BoxFuture};

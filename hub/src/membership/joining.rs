@@ -1,7 +1,7 @@
-//! `Joining`: gives a certificate to whoever has a token, over the port for those who have none. What a token is good for
-//! is the fold's to say, twice: here before anything is signed, and by the writer, which records the use. The certificate
-//! goes out when that is durable.
-//! It keeps no token and writes none into a log; what strangers can cause at will is a `debug` line.
+//! `Joining`: gives a certificate to the bearer of a token, over the port for peers without a certificate. The fold
+//! judges a token, twice: here before anything is signed, and by the writer, which records the use. The certificate
+//! goes out when that is durable. It keeps no token and writes none into a log; what unauthenticated peers can cause at
+//! will is a `debug` line.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const REQUEST_BYTES_MAX: usize = SIGNING_REQUEST_BYTES_MAX + 1024;
 /// The service over one hub's parts. Clones are the same service.
 #[derive(Clone)]
 pub struct JoiningService {
-    /// What is durable.
+    /// The durable state.
     pub present: Present,
     /// Records uses.
     pub writer: WriterHandle,
@@ -80,7 +80,7 @@ impl JoiningService {
         })
     }
 
-    /// What the durable state says.
+    /// The grant in the durable state.
     fn granted(
         &self,
         token: TokenHash,

@@ -5,8 +5,8 @@
 //! * `token.rs`: the gRPC service `JoinTokens`. `joining.rs`: the gRPC service `Joining`, on a port of its own.
 //! * `by_hub.rs`: decisions that the hub takes itself.
 //!
-//! Whether a decision is allowed and which facts it leads to is the fold's; the writer takes it and describes it
-//! in one call, so that what is shown is what is done. It never changes the state itself.
+//! The fold says whether a decision is allowed and which facts it leads to; the writer takes it and describes it in one
+//! call, so that the effects shown are those of the decision. It never changes the state itself.
 
 mod by_hub;
 mod joining;

@@ -1,4 +1,4 @@
-//! What requests about members say, in the words of the domain. A word that is wrong is refused with what would do.
+//! Requests about members in the words of the domain. A wrong word is refused with the valid ones.
 
 use shared::{
     identity::Role,

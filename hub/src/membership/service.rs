@@ -276,8 +276,8 @@ impl MembershipService {
         }
     }
 
-    /// Tries a decision, which the writer does not hear of, or has it carried out. What is said of it is seen in the state
-    /// that it is decided on.
+    /// Tries a decision, which the writer does not hear of, or has it carried out. Its effects are computed from the
+    /// state that it is decided on.
     pub(super) async fn decide(
         &self,
         command: Command,
@@ -323,7 +323,7 @@ impl MembershipService {
     }
 }
 
-/// The key that is to be revoked, whoever's it is said to be, unless it is the one that the request came with.
+/// The key to revoke, whoever's it is said to be, unless it is the request's own.
 fn not_its_own<T>(request: &Request<T>, key: &str) -> Result<KeyFingerprint, Status> {
     let key = revoked_key(key)?;
     if key == tls::peer(request)?.key_fingerprint {

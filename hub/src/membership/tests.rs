@@ -120,7 +120,7 @@ async fn an_eviction_is_tried_then_done_and_recorded_under_the_operators_name() 
     assert_eq!(again.code(), Code::NotFound);
 }
 
-/// Two operators decide at once: the one who comes second is told what follows from the first decision.
+/// Two operators decide at once: the second one is told the effects after the first decision.
 #[tokio::test]
 async fn the_effects_shown_are_those_of_the_decision_taken() {
     let (inspected, ..) = InspectedHub::with_two_members().await;
@@ -371,7 +371,7 @@ async fn a_member_is_drained_shown_as_leaving_and_stays_by_one_word() {
     assert_eq!((dry.done, inspected.head()), (false, head));
     let text = dry.effects.join("\n");
     for said in [
-        "east leaves in 3600 s; until then `member stay east` takes that back",
+        "east leaves in 3600 s; until then `member stay east` cancels that",
         "nobody else exports them: shop/web",
         &EAST_KEY.to_string(),
         "the id east is free",
@@ -392,7 +392,7 @@ async fn a_member_is_drained_shown_as_leaving_and_stays_by_one_word() {
     let leaving = east.leaving.expect("it is to leave");
     assert_eq!((&*leaving.operator, leaving.evicts), ("alice", false));
     let again = drains(false).await.expect("tried").into_inner();
-    assert!(again.effects.join("\n").contains("the time counts anew"));
+    assert!(again.effects.join("\n").contains("the time starts again"));
 
     let stays = || inspected.membership.stay(by_alice(stay("east")));
     assert_eq!(stays().await.expect("done").into_inner().revision, head + 2);

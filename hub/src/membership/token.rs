@@ -18,7 +18,7 @@ use crate::{
     inspect::Need,
 };
 
-/// How clusters join, as whoever makes a join string has to know it.
+/// The data of a join string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Joinable {
     /// The key of the authority that the hub's certificate leads to.

@@ -1,5 +1,6 @@
 //! Owns: the access providers that an operator names for members (KEP-4322): reading the file of `--access-providers`,
-//! what is refused in it, and which of them a member has. What passes fits the stricter of both versions of ClusterProfile.
+//! what is refused in it, and which of them a member has. An accepted one fits the stricter of both versions of
+//! ClusterProfile.
 //! Never: makes up one, holds a secret, or asks whether anything answers there.
 
 mod document;
@@ -20,7 +21,7 @@ const GROUPS_MAX: usize = 10_000;
 /// Most providers of one member.
 const PROVIDERS_MAX: usize = 64;
 
-/// What members' profiles say of ways to reach them. Clones are the same.
+/// Access providers in members' profiles. Clones are the same.
 #[derive(Debug, Clone, Default)]
 pub struct AccessProviders(Arc<[Group]>);
 
@@ -59,7 +60,7 @@ impl AccessProviders {
         Ok(Self(groups.into()))
     }
 
-    /// Those of a member: the first group that names it counts, by its id or by a pattern.
+    /// The access providers of a member: the first group that names it counts, by its id or by a pattern.
     pub(super) fn of(&self, cluster: &ClusterId) -> Arc<[AccessProvider]> {
         let named = |group: &&Group| {
             let mut patterns = group.clusters.iter();

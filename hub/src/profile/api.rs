@@ -68,7 +68,7 @@ impl Performer {
         }
     }
 
-    /// Where the profiles are.
+    /// The API of the profiles.
     pub(super) fn profiles(&self) -> &Api<ClusterProfile> {
         &self.profiles
     }

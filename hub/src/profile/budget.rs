@@ -1,18 +1,18 @@
-//! When a profile may be written: a flip of a status at once, everything else within the budget of KEP-4322
-//! (less than one write in thirty seconds for each object, with a burst of ten). Pure: time is an argument.
+//! The time at which a profile may be written: a flip of a status at once, everything else within the budget of
+//! KEP-4322 (less than one write in thirty seconds for each object, with a burst of ten). Pure: time is an argument.
 
 /// Milliseconds that one write costs.
 pub const MILLIS_PER_WRITE: u64 = 30_000;
 /// Writes that may follow each other at once after a quiet time.
 pub const BURST_MAX: u32 = 10;
-/// Flips that may go out at once beyond the budget. They are paid for afterwards, so the rate holds in the long
-/// run, also when an object never comes to look as it was written.
+/// Flips that may go out at once beyond the budget. They are paid for afterwards, so the rate holds in the long run,
+/// also when an object never comes to match what was written.
 pub const FLIP_DEBT_MAX: u32 = 10;
 
 const CREDIT_MAX: i64 = MILLIS_PER_WRITE as i64 * BURST_MAX as i64;
 const CREDIT_MIN: i64 = -(MILLIS_PER_WRITE as i64) * FLIP_DEBT_MAX as i64;
 
-/// What kind of write is wanted.
+/// The kind of a wanted write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Urgency {
     /// It can wait.
@@ -37,7 +37,7 @@ impl Budget {
         }
     }
 
-    /// When a write may go out: `None` at once, else the time from which on.
+    /// Earliest time of a write: `None` at once.
     pub fn ready_at(&mut self, urgency: Urgency, now: u64) -> Option<u64> {
         self.count(now);
         let floor = match urgency {

@@ -1,6 +1,6 @@
-//! The inventory: what is wanted beside what is there, and what follows from the two, object by object.
-//! Pure: time is an argument. It writes nothing when nothing differs, never touches what is not ours, and deletes
-//! only the profile of a cluster that is known to be a member no more.
+//! The inventory: what is wanted beside what is there, and what follows from the two, object by object. Pure: time is
+//! an argument. It writes nothing when nothing differs, never touches what is not ours, and deletes only the profile of
+//! a cluster that is certainly no member any more.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -38,7 +38,7 @@ pub(super) enum Action {
         profile: Arc<Profile>,
         /// The ways to reach the member.
         access: Arc<[AccessProvider]>,
-        /// Of the object that is there; absent: it is made.
+        /// The version of the existing object; absent: it is created.
         uid: Option<String>,
         /// Returns the patch of everything but the status, if one is needed.
         heading: Option<Heading>,
@@ -48,7 +48,7 @@ pub(super) enum Action {
     Delete { cluster: ClusterId, uid: String },
 }
 
-/// How an action ended.
+/// The outcome of an action.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Outcome {
     /// The object as it is now.
@@ -61,7 +61,7 @@ pub(super) enum Outcome {
     Failed { random: u64 },
 }
 
-/// What is wanted, what is there, and what each object may cost.
+/// The wanted objects, the existing ones, and the budget of each.
 pub(super) struct Inventory {
     wanted: Wanted,
     access: AccessProviders,
@@ -70,9 +70,9 @@ pub(super) struct Inventory {
     /// Nothing is known of topologies yet: what profiles say of them stays.
     topologies_unknown: bool,
     there: BTreeMap<String, ClusterProfile>,
-    /// What the listing that goes on has shown so far.
+    /// Objects shown by the listing under way.
     listing: Option<BTreeMap<String, ClusterProfile>>,
-    /// Whether what is there is known at all.
+    /// True if what is there is known at all.
     listed: bool,
     /// Clusters whose object may differ from what is wanted.
     pending: BTreeSet<ClusterId>,
@@ -98,11 +98,11 @@ impl Track {
     }
 }
 
-/// What is due, and what waits.
+/// Actions that are due, and those that wait.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Due {
     pub actions: Vec<Action>,
-    /// When to ask again, if nothing else happens.
+    /// Time to ask again, if nothing else happens.
     pub wake_at: Option<u64>,
     /// Changes that wait for their budget or the next try.
     pub waiting: usize,
@@ -205,7 +205,7 @@ impl Inventory {
         }
     }
 
-    /// What is to be done at `now`. Each action counts as under way until it is [`Inventory::done`].
+    /// The actions due at `now`. Each counts as under way until it is [`Inventory::done`].
     pub(super) fn due(&mut self, now: u64) -> Due {
         let mut due = Due::default();
         if !self.listed {
@@ -288,7 +288,7 @@ impl Inventory {
     }
 }
 
-/// What one object needs.
+/// The need of one object.
 enum Need {
     Nothing,
     NotOurs,

@@ -1,4 +1,4 @@
-//! What the profile writer counts. Labels are closed sets of words; no cluster is a label.
+//! Metrics of the profile writer. Labels are closed sets of words; no cluster is a label.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,

@@ -24,7 +24,7 @@ use shared::{
 use super::budget::Urgency;
 use crate::fold::{Profile, ProfileCondition};
 
-/// How an object that is there differs from the one wanted.
+/// The difference between an existing object and the wanted one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Difference {
     /// Not at all, as far as it is ours.
@@ -45,12 +45,13 @@ pub(super) enum Difference {
 pub(super) struct Heading {
     /// The cluster manager: the definition lets an object keep the first one only.
     pub(super) manager: String,
-    /// The name for people, while it is ours to state: the first one that a profile has. Whoever sets another one owns it.
+    /// The name for people, while it is ours to state: the first one that a profile has. A user who sets another one
+    /// owns it.
     pub(super) display_name: Option<String>,
 }
 
 impl Heading {
-    /// Of an object that is made.
+    /// The fields of an object that is created.
     pub(super) fn new(profile: &Profile, manager: &str) -> Self {
         Self {
             manager: manager.to_owned(),
@@ -58,7 +59,7 @@ impl Heading {
         }
     }
 
-    /// Of one that is there: its manager and its name stay what they are.
+    /// The fields of an existing one: its manager and its name stay what they are.
     pub(super) fn of(object: &ClusterProfile) -> Self {
         let spec = &object.spec;
         Self {
@@ -149,7 +150,7 @@ fn time(at: UnixMillis) -> Time {
     Time(Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX))
 }
 
-/// How many API servers of the member are well, unless the member has a property of that name.
+/// Number of the member's API servers that are well, unless the member has a property of that name.
 fn api_servers(profile: &Profile) -> Option<Property> {
     let (fresh, expected) = profile.api_servers?;
     let mut named = profile.properties.iter();
@@ -185,7 +186,7 @@ pub(super) fn is_ours(object: &ClusterProfile) -> bool {
     labelled && object.managed_fields().iter().any(is_our_entry)
 }
 
-/// Whether somebody else has written fields of it.
+/// Returns true if somebody else has written fields of it.
 pub(super) fn has_other_managers(object: &ClusterProfile) -> bool {
     object.managed_fields().iter().any(|entry| !is_our_entry(entry))
 }
@@ -262,7 +263,7 @@ fn reconciled<'a>(properties: &BTreeMap<&str, &'a str>) -> Option<&'a str> {
     shown.split('/').next()
 }
 
-/// What we wrote into an object of the member's topology.
+/// The properties of the member's topology in an object, as we wrote them.
 pub(super) fn told_of_topology(object: &ClusterProfile) -> Vec<(String, String)> {
     let ours = owned(object, "f:properties", "name");
     let properties = object.status.iter().flat_map(|status| &status.properties);

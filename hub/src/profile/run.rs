@@ -35,12 +35,12 @@ pub struct ProfileWriter {
     metrics: ProfileMetrics,
     drain: CancellationToken,
     inventory: Inventory,
-    /// What is observed of topologies, if they are.
+    /// Observed topologies, if any are observed.
     observed: Option<Observed>,
-    /// What Kubernetes does not do for us at the moment.
+    /// The reason why Kubernetes refuses our requests at the moment.
     failing: Option<Reason>,
     namespace_ensured: bool,
-    /// Members whose object is known to be somebody else's.
+    /// Members whose object is known to be another writer's.
     told_of: BTreeSet<ClusterId>,
 }
 
@@ -183,7 +183,7 @@ impl ProfileWriter {
             any = true;
             self.ended(&action, outcome, reason);
         }
-        // What they led to is looked at before anything is waited for.
+        // Their results are taken before the next wait.
         if any { Some(self.clock.now()) } else { wake_at }
     }
 
@@ -262,7 +262,7 @@ async fn wake(clock: Clock, at: Option<u64>) {
     }
 }
 
-/// What to do about a watch that does not work.
+/// The next step for a failing watch.
 fn advice(error: &watcher::Error) -> String {
     let status = match error {
         watcher::Error::InitialListFailed(kube::Error::Api(status))

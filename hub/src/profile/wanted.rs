@@ -1,6 +1,5 @@
-//! What the state says of profiles: one for each member, none for a cluster that is a member no more, and nothing
-//! about clusters that this log has never heard of: their objects are not touched. And what was observed of their
-//! topologies, which never was in the state.
+//! The wanted profiles: one for each member, none for a former member, and no decision about clusters that this log has
+//! never heard of: their objects are not touched. Observed topologies are added, which are not in the state.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -26,7 +26,7 @@ use crate::{
     membership::Joinable,
 };
 
-/// Where clusters join, and what signs for them.
+/// The join port and its authority.
 pub(super) struct JoiningDoor {
     pub(super) listener: TcpListener,
     pub(super) address: SocketAddr,
@@ -68,8 +68,8 @@ fn read(cert: &Path, key: &Path) -> Result<(String, String), FileError> {
     Ok((read("--join-cert", cert)?, read("--join-key", key)?))
 }
 
-/// Looks at the files every [`RELOAD_CHECK_INTERVAL`] until the token is cancelled: a successor signs from then on, one that
-/// cannot be used is told once.
+/// Checks the files every [`RELOAD_CHECK_INTERVAL`] until the token is cancelled: a successor signs from then on, an
+/// unusable one is reported once.
 pub(super) async fn follow(
     args: JoinArgs,
     issuer: Arc<MemberIssuer>,

@@ -25,7 +25,7 @@ const ANY_TRUST_DOMAIN: &str = "any.tributary.dev";
 /// The clustersets of a process, at least one, by the names that their certificates must have.
 #[derive(Debug)]
 pub(super) struct Layout {
-    /// Where it was read.
+    /// The file.
     pub(super) file: PathBuf,
     pub(super) sets: Vec<(String, SetArgs)>,
 }
@@ -66,7 +66,7 @@ fn parse(text: &str, admin: SocketAddr) -> anyhow::Result<Vec<(String, SetArgs)>
     Ok(sets)
 }
 
-/// What can be had by one clusterset only, and which has it.
+/// Resources that only one clusterset can have, with their owner.
 struct Taken {
     names: BTreeSet<String>,
     data: Vec<(PathBuf, String)>,
@@ -129,7 +129,7 @@ impl Taken {
     }
 }
 
-/// Where a directory is, by the names that exist already: two ways there are one place.
+/// The real path of a directory: two ways to it are one place.
 fn place(path: &Path) -> anyhow::Result<PathBuf> {
     let path = absolute(path).with_context(|| format!("data: {:?} is no path", path.display()))?;
     if let Ok(found) = path.canonicalize() {
@@ -160,7 +160,7 @@ fn overlap(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// Whether two sockets cannot listen at both. Port 0 is another one each time.
+/// Returns true if two sockets cannot listen at both. Port 0 is a different one each time.
 fn same_port(one: SocketAddr, other: SocketAddr) -> bool {
     let everywhere = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() != 0 && one.port() == other.port() && (everywhere || one.ip() == other.ip())

@@ -15,8 +15,8 @@ use crate::{
     profile::{self, ProfileMetrics},
 };
 
-/// How long a renewal holds by the Lease's own word, as upstream's: people see for an hour who was there. Who looks for
-/// life looks at when it was renewed, which is every 10 s.
+/// The duration stated in the Lease, as upstream's: people see for an hour who was there. Observers of liveness look at
+/// the renewal time, which is updated every 10 s.
 const LEASE_SECONDS: i32 = 3_600;
 
 /// The Lease, if the process has a cluster of its own. Its requests are not among those that clustersets count.
@@ -48,8 +48,8 @@ pub(super) async fn prepare(
     )))
 }
 
-/// What is the same at every start of one hub, and no other's: in a pod its name, which its StatefulSet keeps. On other
-/// hosts several may run, each with files of its own.
+/// The part of a hub's identity that stays through restarts and is unique: in a pod its name, which its StatefulSet
+/// keeps. On other hosts several hubs may run, each with files of its own.
 fn place(host: &str, files: Option<&Path>) -> String {
     match files {
         None => host.to_owned(),

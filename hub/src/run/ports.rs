@@ -28,11 +28,11 @@ const SERVED: [&str; 6] = [
     policy_server::SERVICE_NAME,
     join_tokens_server::SERVICE_NAME,
 ];
-/// How long connections may take to close while draining; a peer that is gone without a word never closes its own.
+/// Longest time for connections to close while draining; a peer that vanished never closes its own.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Calls at the same time over one connection of a cluster that joins; it makes one.
 const JOIN_STREAMS_MAX: u32 = 2;
-/// How long such a call may take.
+/// Longest time of such a call.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves the one call of clusters that are no members yet, until `drain`.

@@ -38,17 +38,17 @@ use crate::{
     writer::Options,
 };
 
-/// What all clustersets of a process have in common.
+/// Settings common to all clustersets of a process.
 pub(super) struct Common {
-    /// How much history each keeps.
+    /// Retention of each log.
     pub(super) retention: Retention,
-    /// How full the disk under each log may get.
+    /// Bounds of the disk under each log.
     pub(super) disk: DiskArgs,
     /// The bounds on what the members of each may have recorded.
     pub(super) state: StateBounds,
-    /// Where ClusterProfiles are kept.
+    /// Kubeconfig of the cluster with the ClusterProfiles.
     pub(super) kubeconfig: Option<PathBuf>,
-    /// How many may come to the port of each.
+    /// Connection limits of each port.
     pub(super) doors: DoorBounds,
 }
 
@@ -71,7 +71,7 @@ pub(super) struct Prepared {
     starting: ReadyHandle,
 }
 
-/// What its ClusterProfiles are kept with.
+/// The parts that write ClusterProfiles.
 struct Profiles {
     client: Option<Client>,
     access: AccessProviders,
@@ -87,7 +87,7 @@ pub(super) struct Opened {
     topologies: Option<OwnLog>,
 }
 
-/// What is left of the preparation then.
+/// The rest of the preparation.
 struct Serving {
     args: SetArgs,
     credentials: Arc<LiveCredentials>,
@@ -102,7 +102,7 @@ struct Serving {
 }
 
 impl Prepared {
-    /// Reads its files and opens its ports. What is wrong with them is an error before anything is served.
+    /// Reads its files and opens its ports. A fault in them is an error before anything is served.
     pub(super) async fn prepare(
         args: SetArgs,
         common: &Common,
@@ -273,8 +273,8 @@ impl Opened {
     }
 }
 
-/// The hub is not ready while members know a later epoch and nobody is served. Which members the log says: the admin port
-/// shows nothing of clusters.
+/// The hub is not ready while members know a later epoch and nobody is served. The log names the members: the admin
+/// port shows nothing of clusters.
 async fn tell_service(mut served: watch::Receiver<bool>, lead: Leading) -> anyhow::Result<()> {
     let telling = async {
         loop {
@@ -294,7 +294,7 @@ async fn tell_service(mut served: watch::Receiver<bool>, lead: Leading) -> anyho
     Ok(())
 }
 
-/// What the flags and the certificate say of this hub.
+/// The hub's options, from the flags and the certificate.
 fn options(args: &SetArgs, common: &Common, identity: &Identity) -> anyhow::Result<Options> {
     let Role::Hub(name) = &identity.role else {
         bail!(

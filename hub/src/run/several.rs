@@ -1,6 +1,6 @@
 //! Owns: several clustersets beside each other in one process: what is wrong with one at its start stops the process before
 //! anybody is served, and from then on each ends alone.
-//! Never: starts one again that has ended: whoever repaired its disk starts the process again.
+//! Never: starts an ended one again: after a repair of its disk the process is restarted.
 
 use std::panic::AssertUnwindSafe;
 
@@ -21,7 +21,7 @@ use super::{
     set::{Common, Prepared},
 };
 
-/// What is said when a task of a clusterset ends it.
+/// The log line when a task of a clusterset ends it.
 const ENDING: &str = "ending this clusterset";
 
 /// A clusterset with its name in the process.
@@ -29,7 +29,7 @@ pub(super) struct Set {
     name: String,
     span: Span,
     prepared: Prepared,
-    /// How it stands; its end is kept here.
+    /// Its readiness, with its end.
     readiness: Readiness,
     /// Holds the process back until this one has begun, or cannot.
     beginning: ReadyHandle,
@@ -77,7 +77,7 @@ pub(super) async fn run(sets: Vec<Set>, shutdown: Shutdown) -> anyhow::Result<()
         let own = shutdown.part();
         running.spawn(set.run(own, shutdown.clone()));
     }
-    // What is awaited of those that have ended, for as long as the process runs.
+    // The conditions awaited by the ended ones, for as long as the process runs.
     let mut ends = Vec::new();
     let mut drained = Ok(());
     while let Some(ended) = running.join_next().await {
@@ -92,7 +92,7 @@ pub(super) async fn run(sets: Vec<Set>, shutdown: Shutdown) -> anyhow::Result<()
     drained
 }
 
-/// How one ended.
+/// The end of a clusterset.
 enum Ended {
     /// With the process, or on its way.
     Drained(anyhow::Result<()>),
@@ -141,7 +141,7 @@ impl Set {
     }
 }
 
-/// Opens the log, and serves until the end. What is awaited is so no more once it serves.
+/// Opens the log, and serves until the end. A condition is no longer awaited once it serves.
 async fn serve(
     prepared: Prepared,
     awaited: &mut Option<(ReadyHandle, ReadyHandle)>,
@@ -159,7 +159,7 @@ async fn serve(
     supervisor.run().await
 }
 
-/// Whether a clusterset is served, at each scrape.
+/// Collects at each scrape whether a clusterset is served.
 struct ServingMetric(Readiness);
 
 impl std::fmt::Debug for ServingMetric {

@@ -24,7 +24,7 @@ use crate::{
     },
 };
 
-/// What is done about topologies.
+/// Handling of topologies.
 pub(super) struct Topologies {
     /// Only where they are observed.
     observed: Option<TopologyMetrics>,
@@ -36,7 +36,7 @@ pub(super) struct Topologies {
     enrolled: Option<(Settings, EnrolmentMetrics)>,
 }
 
-/// What the tasks are given.
+/// Inputs of the tasks.
 pub(super) struct Wired<'a> {
     /// The hub's own Kubernetes cluster.
     pub(super) client: Client,
@@ -45,7 +45,7 @@ pub(super) struct Wired<'a> {
 }
 
 impl Topologies {
-    /// What the flag asks for, if the cluster is one where that may be done.
+    /// Prepares the mode that the flag asks for, if the cluster allows it.
     pub(super) async fn prepare(
         mode: Option<TopologyMode>,
         client: Option<&Client>,
@@ -100,12 +100,12 @@ impl Topologies {
         Ok(())
     }
 
-    /// Whether the hub keeps them.
+    /// Returns true if the hub keeps them.
     pub(super) fn keep(&self) -> bool {
         self.kept.is_some()
     }
 
-    /// Who explains them: only where what they are made of is read anyway.
+    /// The explainer of topologies: only if their sources are read anyway.
     pub(super) fn explains(&self, client: &Client) -> Option<Arc<dyn ExplainsTopologies>> {
         let reads = self.compared.is_some() || self.keep();
         reads.then(|| Arc::new(TopologyAnswers::new(client.clone())) as Arc<dyn ExplainsTopologies>)

@@ -1,5 +1,5 @@
 //! Owns: one session's steps between its member, the writer, the log and the view: judge a cursor, queue a request,
-//! take an answer, say what is next. What it waits for it hands out; whoever steps it waits.
+//! take an answer, say what is next. It hands out the things that it waits for; its caller waits.
 //! Never: waits itself, reads a clock or a socket.
 
 use std::{
@@ -42,12 +42,12 @@ use crate::{
     },
 };
 
-/// How long a holder may take to answer a ping before another session takes over, in milliseconds.
+/// Time for a holder to answer a ping before another session takes over, in milliseconds.
 const HOLDER_ANSWER_MILLIS: u64 = 2_000;
-/// How often a cursor is judged anew because an epoch began meanwhile, until the member has to connect again.
+/// Number of times that a cursor is judged again after a new epoch; then the member has to connect again.
 const JUDGED_MAX: u32 = 3;
 
-/// What an actor waits for, besides its member and its events.
+/// An actor's pending answer, besides its member and its events.
 #[derive(Debug)]
 pub enum Awaited {
     /// The chain hash that the log has at this cursor's revision.
@@ -62,29 +62,29 @@ pub enum Awaited {
     Holder(oneshot::Receiver<HolderAnswer>, u64),
 }
 
-/// What came of it.
+/// The outcome.
 #[derive(Debug)]
 pub enum Answer {
     /// The hash on record, if there is one.
     Hash(Option<ChainHash>),
     /// The writer's answer; `None`: it is gone.
     Admission(Option<Result<Box<Admission>, NotAdmitted>>),
-    /// What the holder said.
+    /// The holder's answer.
     Holder(HolderAnswer),
     /// A certificate, or why there is none.
     Signature(Result<Box<Signed>, Box<str>>),
-    /// Whether it is recorded; `None`: the writer is gone.
+    /// The outcome of recording it; `None`: the writer is gone.
     Certified(Option<Result<Operated, Rejection>>),
 }
 
-/// How far the admission has come.
+/// Progress of the admission.
 #[derive(Debug)]
 enum Admitting {
     /// No Hello is under way.
     Not,
     /// Its cursor is to be judged.
     Judge(Box<Claim>),
-    /// The log was asked for a hash, and stood there then.
+    /// The log was asked for a hash, and was at this position then.
     Hash(Box<Claim>, Cursor),
     /// The writer is to be asked.
     Ask(Box<Claim>, CursorVerdict),
@@ -121,7 +121,7 @@ pub struct SessionActor {
     sink: SessionSink,
     effects: VecDeque<Effect>,
     unacknowledged: Unacknowledged,
-    /// What of it is with the writer.
+    /// The messages of it that the writer has.
     with_writer: Unacknowledged,
     pace: Pace,
     pongs: Vec<(u64, oneshot::Sender<HolderAnswer>)>,
@@ -192,30 +192,30 @@ impl SessionActor {
         Self { certifies, ..self }
     }
 
-    /// Whether the writer is behind this member, or still admits it; as long as it is, nothing more is read from it.
+    /// Returns true if the writer is behind this member, or still admits it; meanwhile nothing more is read from it.
     fn writer_is_behind(&self) -> bool {
         let admitting = !matches!(self.admitting, Admitting::Not);
         admitting || self.effects.len() >= self.bounds.effects || self.unacknowledged.is_full()
     }
 
-    /// Whether more may be read: neither is the writer behind, nor the member with what it is told, and it has not said
-    /// more than is read in that time.
+    /// Returns true if more may be read: neither the writer nor the member is behind, and it has not sent more than is
+    /// read in that time.
     pub fn may_read(&self, now: u64) -> bool {
         !self.writer_is_behind() && !self.machine.is_congested() && self.pace.due() <= now
     }
 
-    /// Whether nothing waits to be judged, queued or answered.
+    /// Returns true if nothing waits to be judged, queued or answered.
     pub fn is_idle(&self) -> bool {
         matches!(self.admitting, Admitting::Not) && self.effects.is_empty() && self.certifying.is_idle()
     }
 
-    /// What the member wants to hear about, once it is admitted.
+    /// The member's interest, once it is admitted.
     pub fn interest(&self) -> Option<&Namespaces> {
         self.machine.interest()
     }
 
-    /// When to look again, though nothing happens, in monotonic milliseconds. `can_say`: false while the member has
-    /// not taken what was said last.
+    /// Time of the next look if nothing happens, in monotonic milliseconds. `can_say`: false while the member has not
+    /// taken the last message.
     pub fn next_deadline(&self, can_say: bool, now: u64) -> u64 {
         let (deadline, paced) = (self.machine.next_deadline(can_say), self.pace.due());
         if paced > now {
@@ -239,8 +239,7 @@ impl SessionActor {
         Some(message)
     }
 
-    /// Whether the member is silent. It is not while the writer holds it up: it will let go, and from then on the
-    /// member's silence counts.
+    /// Fails if the member has been silent for too long. Time in which the writer holds it up does not count.
     pub fn check_silence(&mut self, now: u64) -> Result<(), Status> {
         let heard_at = self
             .machine
@@ -304,12 +303,12 @@ impl SessionActor {
         self.machine.on_certified(answer);
     }
 
-    /// What is to be signed, if the member asked for a certificate.
+    /// The certificate to sign, if the member asked for one.
     pub fn sign(&mut self) -> Option<Awaited> {
         self.certifying.take_request().map(Awaited::Signature)
     }
 
-    /// What is known of how far the member has come.
+    /// Reports the member's progress.
     fn report(&mut self, now: u64) {
         if let Some(reporting) = &mut self.reporting {
             reporting.stands(self.machine.standing());
@@ -341,7 +340,7 @@ impl SessionActor {
             SessionEvent::Ping(reply) => {
                 self.next_nonce += 1;
                 self.machine.ping(self.next_nonce);
-                // Those who gave up waiting need no answer: only sessions that live wait here.
+                // Sessions that gave up waiting need no answer: only live ones wait here.
                 self.pongs.retain(|(_, reply)| !reply.is_closed());
                 self.pongs.push((self.next_nonce, reply));
             }
@@ -355,7 +354,7 @@ impl SessionActor {
             Some(false) | None => HolderAnswer::Lives,
         };
         for (_, reply) in self.pongs.extract_if(.., |(asked, _)| *asked <= pong.nonce) {
-            // Whoever asked may have given up waiting.
+            // The caller may have given up waiting.
             let _ = reply.send(answer);
         }
     }
@@ -386,12 +385,12 @@ impl SessionActor {
         }
     }
 
-    /// Whether [`SessionActor::judge`] has something to do.
+    /// Returns true if [`SessionActor::judge`] has something to do.
     pub fn wants_judgement(&self) -> bool {
         matches!(self.admitting, Admitting::Judge(_))
     }
 
-    /// Whether it has something for the writer.
+    /// Returns true if it has something for the writer.
     pub fn wants_permit(&self) -> bool {
         match self.admitting {
             Admitting::Ask(..) | Admitting::Ping(..) => true,
@@ -400,7 +399,7 @@ impl SessionActor {
         }
     }
 
-    /// Queues one thing at the writer. What it answers outside the events is to be waited for.
+    /// Queues one thing at the writer. Answers outside the events have to be awaited.
     pub fn hand_over(&mut self, permit: Permit<'_>, now: u64) -> Option<Awaited> {
         match std::mem::replace(&mut self.admitting, Admitting::Not) {
             Admitting::Ask(claim, cursor) => {
@@ -565,7 +564,7 @@ impl SessionActor {
         self.machine.on_admitted(admission);
     }
 
-    /// What the writer is to be told when the session is over, if it was ever admitted.
+    /// The last request to the writer when the session is over, if it was ever admitted.
     pub fn farewell(&self) -> Option<Request> {
         Some(Request::Closed {
             session: self.admitted?,

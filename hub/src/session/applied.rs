@@ -1,5 +1,5 @@
-//! How far a member's cluster has come, as its session knows: the changes it was told of and when they were recorded,
-//! and what it says of them. Pure: it believes nothing about anybody else, and nothing follows from it but figures.
+//! Progress of a member's cluster, as its session knows: the changes sent and when they were recorded, and the member's
+//! reports. Pure: it believes nothing about anybody else, and only figures come from it.
 
 use std::{
     collections::{BTreeSet, VecDeque},
@@ -13,14 +13,14 @@ use crate::push::ToldChanges;
 /// Most told positions that wait for the member's word; beyond, the newest two are one.
 pub const CHANGES_WAITING_MAX: usize = 64;
 
-/// What is known, in monotonic milliseconds of the hub.
+/// The progress, in monotonic milliseconds of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// Everything up to here stands, but for what is parked; `None`: it has not said.
+    /// Everything up to here is applied, but for parked services; `None`: it has not said.
     pub revision: Option<Revision>,
-    /// From when the last change that concerned it was recorded until it said that it stands.
+    /// Time from the record of the last change that concerned it to its report that it is applied.
     pub took_millis: Option<u64>,
-    /// When the oldest change was recorded that it was told of and does not say to have applied.
+    /// Time at which the oldest change was recorded that it was told of and does not say to have applied.
     pub waits_since: Option<u64>,
     /// Services that it cannot bring to what was sent.
     pub parked: u32,
@@ -47,7 +47,7 @@ impl Following {
         self.wait();
     }
 
-    /// The member says what stands; how long each change took comes back, in milliseconds. The position was told to
+    /// The member reports its position; returns how long each change took, in milliseconds. The position was told to
     /// it, which the caller has checked.
     pub fn heard(&mut self, applied: &Applied, now: u64) -> Vec<u64> {
         let mut took = Vec::new();
@@ -78,7 +78,7 @@ impl Following {
         &self.parked
     }
 
-    /// What is known now.
+    /// The progress now.
     pub fn standing(&self) -> Standing {
         self.standing
     }

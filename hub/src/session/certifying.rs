@@ -1,5 +1,5 @@
-//! Owns: one session's way to a certificate for another key: sign, have it recorded, hand it out. What it waits for it
-//! hands out; whoever steps it waits.
+//! Owns: one session's way to a certificate for another key: sign, have it recorded, hand it out. It hands out the
+//! things that it waits for; its caller waits.
 //! Never: signs itself, or hands out what is not recorded.
 
 use bytes::Bytes;
@@ -16,7 +16,7 @@ use crate::{
 /// The writer's word on a certificate, when it is durable.
 pub type CertifiedAnswer = oneshot::Receiver<Result<Operated, Rejection>>;
 
-/// How far it has come.
+/// The stage of a certificate request.
 #[derive(Debug, Default)]
 pub(super) enum Certifying {
     /// Nothing is asked for.
@@ -63,7 +63,7 @@ impl Certifying {
         }
     }
 
-    /// Whether it has something for the writer.
+    /// Returns true if it has something for the writer.
     pub(super) fn wants_permit(&self) -> bool {
         matches!(self, Self::Record(_))
     }

@@ -32,26 +32,26 @@ use crate::{
 const ANSWER_AFTER_MILLIS: u64 = HEARTBEAT_INTERVAL_MILLIS / 2;
 /// The hub's own silence after which it says something unasked: later than an answer, which costs less.
 pub const SAY_UNASKED_MILLIS: u64 = HEARTBEAT_INTERVAL_MILLIS + ANSWER_AFTER_MILLIS;
-/// Bytes of refusals that may wait to be said to a member before no more is read from it. What it had sent until then
-/// may be refused on top, which its unacknowledged observations bound.
+/// Bytes of refusals that may wait for a member before reading stops. Its observations sent until then may be refused
+/// on top, which its unacknowledged limit bounds.
 pub const WAITING_BYTES_MAX: usize = 1024 * 1024;
-/// How long a member may take for its Hello, in milliseconds.
+/// Time that a member may take for its Hello, in milliseconds.
 pub const HELLO_WAIT_MILLIS: u64 = 10_000;
 
-/// What the shell is to do.
+/// An effect for the shell to perform.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
     /// Ask the writer for admission.
     Admit(Box<Hello>),
     /// Hand facts to the writer, in this order.
     Observe(Vec<Observation>),
-    /// Tell the writer what a message takes back that is handed over in parts.
+    /// Tell the writer the withdrawals of a message that is handed over in parts.
     Withdraw(BTreeSet<ServiceKey>),
     /// Hand the end of a listing to the writer: what it saw, by key.
     CompleteListing {
         /// The observation's sequence number.
         sequence: u64,
-        /// What was listed.
+        /// The group listed.
         group: ListingGroup,
         /// Every key that was reported and not removed since the listing began.
         seen: Arc<BTreeSet<FactKey>>,
@@ -60,7 +60,7 @@ pub enum Effect {
     Goodbye,
     /// The answer to a ping arrived.
     Pong(Pong),
-    /// The member says what stands: so many milliseconds each of the changes took that stand now.
+    /// The member reports its position: the time in milliseconds that each newly applied change took.
     Applied(Vec<u64>),
     /// The member asks for so many objects whole.
     Wanted(usize),
@@ -82,7 +82,7 @@ pub enum Violation {
         "protocol version {theirs} is not served here; this hub speaks {PROTOCOL_VERSION} and its neighbours: upgrade the older side"
     )]
     Version {
-        /// What the agent speaks.
+        /// The agent's protocol version.
         theirs: u32,
     },
     /// A sequence number was not the next.
@@ -99,10 +99,10 @@ pub enum Violation {
     /// It says to have applied what it was not told.
     #[error("revision {} of epoch {} was said to be applied, and was not told in this session", .0.revision, .0.epoch)]
     AppliedUntold(Cursor),
-    /// Nothing was heard for too long.
+    /// The peer was silent for too long.
     #[error("nothing was heard for {SILENCE_MAX_MILLIS} ms")]
     Silent,
-    /// It takes nothing of what it is told.
+    /// It reads nothing of what it is sent.
     #[error(
         "nothing of what it is told was taken for {SILENCE_MAX_MILLIS} ms, and more than {WAITING_BYTES_MAX} bytes \
          of refusals wait for it"
@@ -141,7 +141,7 @@ pub struct Session {
     acknowledged: u64,
     acknowledged_said: u64,
     refused: VecDeque<Refused>,
-    /// What `refused` takes.
+    /// Bytes of `refused`.
     refused_bytes: usize,
     /// There is room again for what was refused for want of it.
     report_again: bool,
@@ -164,7 +164,7 @@ enum Phase {
         /// The epoch in which it was opened: positions of another one mean nothing to the member.
         epoch: Epoch,
         push: Box<Push>,
-        /// Absent: the agent does not say what stands.
+        /// Absent: the agent does not report its position.
         following: Option<Box<Following>>,
         /// The agent takes differences.
         differences: bool,
@@ -289,7 +289,7 @@ impl Session {
         }
     }
 
-    /// How far the member's cluster has come, if its agent says.
+    /// Progress of the member's cluster, if its agent reports it.
     pub fn standing(&self) -> Option<Standing> {
         match &self.phase {
             Phase::Open { following, .. } => following.as_ref().map(|following| following.standing()),
@@ -297,7 +297,7 @@ impl Session {
         }
     }
 
-    /// How many differences the member was sent.
+    /// Number of differences sent to the member.
     pub fn differences_sent(&self) -> u64 {
         match &self.phase {
             Phase::Open { push, .. } => push.differences_sent(),
@@ -305,7 +305,7 @@ impl Session {
         }
     }
 
-    /// What the member wants to hear about, once it is admitted.
+    /// The member's interest, once it is admitted.
     pub fn interest(&self) -> Option<&Namespaces> {
         match &self.phase {
             Phase::Open { push, .. } => Some(push.namespaces()),
@@ -358,7 +358,7 @@ impl Session {
         if !facts.is_empty() {
             effects.push(Effect::Observe(facts));
         }
-        // What the member was not told of yet still takes memory here.
+        // Changes that the member has not received yet still take memory here.
         if self.last_sequence - self.acknowledged_said > u64::from(UNACKNOWLEDGED_MAX) {
             return Err(Violation::TooManyUnacknowledged);
         }
@@ -411,13 +411,13 @@ impl Session {
         self.report_again = true;
     }
 
-    /// What came of the request for a certificate.
+    /// Sends the outcome of the certificate request.
     pub fn on_certified(&mut self, answer: Result<Box<Renewed>, Box<str>>) {
         self.renewals.answered(answer);
     }
 
-    /// Whether the member takes what it is told more slowly than it causes it: nothing more is to be read from it
-    /// until it has.
+    /// Returns true if the member reads more slowly than it causes messages: nothing more is to be read from it until
+    /// it has caught up.
     pub fn is_congested(&self) -> bool {
         self.refused_bytes >= WAITING_BYTES_MAX
     }
@@ -500,8 +500,8 @@ impl Session {
         })
     }
 
-    /// When to look again, though nothing happens: for a heartbeat, or to give the stream up. `can_say`: false
-    /// while the member has not taken what was said last, so that there is nothing to do for a heartbeat's sake.
+    /// Time of the next look if nothing happens: for a heartbeat, or to give the stream up. `can_say`: false while the
+    /// member has not taken the last message, so that no heartbeat is due.
     pub fn next_deadline(&self, can_say: bool) -> u64 {
         match self.phase {
             Phase::AwaitingHello | Phase::Admitting(_) => self.heard_at + HELLO_WAIT_MILLIS,
@@ -514,8 +514,8 @@ impl Session {
         }
     }
 
-    /// Nothing was read of what it may have said: its silence begins anew if the writer is what holds it up. If it
-    /// is congested, it lives as long as it takes what it is told. Returns its last sign of life.
+    /// Its messages were not read: its silence begins again if the writer is the cause. If it is congested, it lives as
+    /// long as it reads what it is sent. Returns its last sign of life.
     pub fn excuse_silence(&mut self, writer_is_behind: bool, now: u64) -> u64 {
         if writer_is_behind {
             self.heard_at = now;
@@ -525,7 +525,7 @@ impl Session {
         self.heard_at
     }
 
-    /// Whether the stream is to be given up.
+    /// Fails if the stream is to be given up.
     pub fn check_silence(&self, now: u64) -> Result<(), Violation> {
         if now < self.heard_at + SILENCE_MAX_MILLIS {
             return Ok(());
@@ -551,7 +551,7 @@ fn check_told(applied: &Applied, epoch: Epoch, push: &Push) -> Result<(), Violat
     }
 }
 
-/// What a refusal takes while it waits.
+/// Bytes of a waiting refusal.
 fn bytes_of(refused: &Refused) -> usize {
     size_of::<Refused>() + refused.message.len()
 }

@@ -1,4 +1,4 @@
-//! What sessions count. Label values are closed sets of words; no cluster name is a label.
+//! Metrics of sessions. Label values are closed sets of words; no cluster name is a label.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -160,7 +160,7 @@ impl SyncMetrics {
         }
     }
 
-    /// A member said that changes stand, each of which took so many milliseconds.
+    /// A member reported changes as applied, each of which took so many milliseconds.
     pub fn applied(&self, took: &[u64]) {
         for millis in took {
             self.applied.observe(*millis as f64 / 1e3);

@@ -1,7 +1,7 @@
 //! Sessions of members: the protocol as a pure machine, the steps between it, the writer and the view, and the task
-//! around them. `pace`: how fast a member is heard. `renewals`, `certifying`: what a member
-//! is given that asks for a certificate. `applied`, `reports`: how far members' clusters have come, for people to see.
-//! `refusal`: how a Hello that is not admitted is answered.
+//! around them. `pace`: how fast a member's messages are read. `renewals`, `certifying`: what a member is given that
+//! asks for a certificate. `applied`, `reports`: the progress of members' clusters, for people to see. `refusal`: how a
+//! Hello that is not admitted is answered.
 
 mod actor;
 pub mod applied;

@@ -1,6 +1,6 @@
 //! Owns: how fast one member may talk, and how often it may come: more than a cluster has to say, and so little that the
 //! others do not notice one that says as much as it can.
-//! Never: refuses what was said; what is not read yet waits in the member's own stream.
+//! Never: refuses a message; unread ones wait in the member's own stream.
 
 use std::collections::BTreeMap;
 
@@ -17,21 +17,21 @@ const MESSAGES_PER_SECOND: u64 = 2_000;
 const ITEMS_PER_SECOND: u64 = 12_500;
 /// Bytes of items of one session a second.
 const BYTES_PER_SECOND: u64 = 16 * 1024 * 1024;
-/// What one session may give the hub to say to others a second: events, each as often as there are sessions. So a member
-/// that changes what it said again and again is read slower the more members have to hear of it: in a fleet of 250 it
-/// may change 2,000 things a second, in one of eight no pace but the others is felt.
+/// Deliveries a second that one session may cause: events, each counted once per session. So the more members must hear
+/// of changes, the slower a member that repeats them is read: in a fleet of 250 it may make 2,000 changes a second; in
+/// a fleet of eight only the other limits matter.
 const DELIVERIES_PER_SECOND: u64 = 500_000;
-/// So much may be said at once.
+/// So much may be sent at once.
 const ADVANCE_NANOS: u64 = NANOS_PER_SECOND;
 /// Sessions that a member may begin at once, and then one a second.
 pub(super) const SESSIONS_AT_ONCE: u64 = 20;
-/// Members of which it is known when they came last, before those are forgotten that came long ago.
+/// Members with a remembered time of connection; the oldest are forgotten.
 const COMINGS_MAX: usize = 4_096;
 
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 const NANOS_PER_MILLI: u64 = 1_000_000;
 
-/// When everything is paid for that was taken if nothing may be said in advance, in monotonic nanoseconds.
+/// Time at which everything read so far is paid for, without any advance, in monotonic nanoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Due(u64);
 
@@ -42,13 +42,13 @@ impl Due {
         self.0 = self.0.max(now).saturating_add(cost);
     }
 
-    /// The millisecond from which no more is open than `advance`.
+    /// The millisecond from which at most `advance` is unpaid.
     fn millis(self, advance: u64) -> u64 {
         self.0.saturating_sub(advance).div_ceil(NANOS_PER_MILLI)
     }
 }
 
-/// How fast one session is read.
+/// The reading rate of one session.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
     messages: Due,
@@ -79,7 +79,7 @@ impl Pace {
         self.deliveries.take(cost(deliveries, DELIVERIES_PER_SECOND), now);
     }
 
-    /// When more may be read, in monotonic milliseconds.
+    /// Time from which more may be read, in monotonic milliseconds.
     pub(super) fn due(&self) -> u64 {
         let all = [self.messages, self.items, self.bytes, self.deliveries];
         all.into_iter()
@@ -94,7 +94,7 @@ fn cost(amount: u64, rate: u64) -> u64 {
     amount.saturating_mul(NANOS_PER_SECOND) / rate
 }
 
-/// How often members came.
+/// Numbers of recent connections by member.
 #[derive(Debug, Default)]
 pub struct Comings(BTreeMap<ClusterId, Due>);
 

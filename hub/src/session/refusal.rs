@@ -1,5 +1,5 @@
-//! Owns: how a Hello that is not admitted is counted and answered. The end of a membership is said in a trailer, on which
-//! the agent acts; everything else is in words.
+//! Owns: how a Hello that is not admitted is counted and answered. The end of a membership is a trailer, on which the
+//! agent acts; everything else is in words.
 //! Never: decides who is admitted (the writer does).
 
 use shared::{

@@ -1,4 +1,4 @@
-//! Owns: how often a member may ask for certificates in one session, and the answer that is to be said.
+//! Owns: how often a member may ask for certificates in one session, and the pending answer.
 //! Never: signs, or says who may be given one. Pure: time is an argument.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ const MINUTE_MILLIS: u64 = 60_000;
 /// The answer to a request: a certificate, or why there is none.
 pub(super) type Answered = Result<Box<Renewed>, Box<str>>;
 
-/// What becomes of a request.
+/// The fate of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Asked {
     /// It is looked at.
@@ -50,13 +50,13 @@ impl Renewals {
         Asked::Open
     }
 
-    /// What came of it.
+    /// Takes the outcome of the request.
     pub(super) fn answered(&mut self, answer: Answered) {
         self.is_open = false;
         self.answer = Some(answer);
     }
 
-    /// The answer that is to be said now.
+    /// The answer to send now.
     pub(super) fn take(&mut self) -> Option<Answered> {
         self.answer.take()
     }

@@ -21,16 +21,16 @@ use crate::{
     clock::Clock,
 };
 
-/// What one member said last.
+/// A member's last report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The version of its agent.
     pub agent_version: Box<str>,
-    /// How far its cluster has come; `None`: its agent does not say.
+    /// Progress of its cluster; `None`: its agent does not report it.
     pub standing: Option<Standing>,
     /// The session that said so.
     session: SessionId,
-    /// That session is open.
+    /// True while that session is open.
     open: bool,
 }
 
@@ -90,7 +90,7 @@ impl Reports {
         }
     }
 
-    /// What a member said last.
+    /// A member's last report.
     pub fn of(&self, cluster: &ClusterId) -> Option<Report> {
         self.lock().get(cluster).cloned()
     }
@@ -114,8 +114,8 @@ impl Reports {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the members that have a session say together: services that are parked, since when the first of them is,
-    /// and since when the oldest change waits.
+    /// Sums up the reports of members with a session: parked services, since when the first one is parked, and since
+    /// when the oldest change waits.
     fn together(&self) -> (u64, Option<u64>, Option<u64>) {
         let members = self.lock();
         let open = members.values().filter(|report| report.open);

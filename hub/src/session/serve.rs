@@ -42,7 +42,7 @@ use crate::{
 
 /// Messages to a member that may wait in its stream; the rest waits as keys.
 const OUTGOING_MAX: usize = 4;
-/// How long a member may take to read why its session ends.
+/// Time for a member to read the reason why its session ends.
 const FAREWELL_WAIT: Duration = Duration::from_secs(2);
 /// Longest life of a session, which only bounds the arithmetic of timers.
 const EXPIRY_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
@@ -54,7 +54,7 @@ pub struct SyncService {
     pub clusterset: Clusterset,
     /// The way to the writer.
     pub writer: WriterHandle,
-    /// What is published.
+    /// The published objects.
     pub view: SharedView,
     /// For checking cursors, and for nothing else.
     pub cursors: LogReader,
@@ -66,9 +66,9 @@ pub struct SyncService {
     pub renewals: Option<RenewalIssuer>,
     /// Counts.
     pub metrics: SyncMetrics,
-    /// What members say of themselves.
+    /// Reports of members about themselves.
     pub reports: Reports,
-    /// How often they came.
+    /// Numbers of recent connections.
     pub comings: Arc<Mutex<Comings>>,
     /// Ends every session.
     pub drain: CancellationToken,
@@ -156,7 +156,7 @@ impl SyncService {
     }
 }
 
-/// What a stranger hears: nothing that it did not say.
+/// The refusal to a member of another clusterset: it repeats only the peer's own words.
 fn other_clusterset(identity: &Identity) -> String {
     format!(
         "this certificate is {identity}, and this hub does not serve clusterset {}: connect to the hub that does (--hub)",
@@ -181,10 +181,10 @@ fn log_status(error: LogError) -> Status {
     Status::unavailable(format!("the event log cannot be read now: {error}"))
 }
 
-/// What is said to a member. A channel has room for 32 of these from the beginning, whatever its bound is.
+/// A message to a member. A channel has room for 32 of these from the beginning, whatever its bound is.
 type Outgoing = Box<Result<v1::HubMessage, Status>>;
 
-/// What a session waits for besides its member, its events and the view.
+/// A session's pending answer, besides its member, its events and the view.
 type Waiting = Pin<Box<dyn Future<Output = Result<Answer, Status>> + Send>>;
 
 /// One running session.

@@ -1,5 +1,6 @@
-//! The bytes that a member was not acknowledged yet: how much of it, and of all members together, the hub holds in memory
-//! at once. It only counts; whoever reads the stream stops while it is full, and goes on when the writer has caught up.
+//! The bytes that a member was not acknowledged yet: how much of it, and of all members together, the hub holds in
+//! memory at once. It only counts; the reader of the stream stops while it is full, and continues when the writer has
+//! caught up.
 
 use std::collections::VecDeque;
 
@@ -10,17 +11,17 @@ use shared::model::sync::{Observation, ObservedItem};
 use super::machine::Effect;
 use crate::writer::taken_back;
 
-/// Bytes of facts of one session that may wait to be durable before no more are read from it. Large facts reach it
-/// long before the number of observations that the member may have unacknowledged; one message may go beyond it.
+/// Bytes of facts of one session that may wait to be durable before reading stops. Large facts reach it long before the
+/// number of observations that the member may have unacknowledged; one message may go beyond it.
 pub(super) const UNACKNOWLEDGED_BYTES_MAX: usize = 1024 * 1024;
 
-/// Items of one session that are with the writer at once, and bytes of them: its share of a batch. Who has more to say
-/// hands it over as the writer deals with what it has, so that nobody's facts wait behind many of one member's.
+/// Items of one session that are with the writer at once, and bytes of them: its share of a batch. A session with more
+/// facts hands them over as the writer deals with the first, so that nobody's facts wait behind many of one member's.
 pub(super) const SHARE_ITEMS: usize = 128;
 const SHARE_BYTES: usize = 64 * 1024;
 
-/// A message as it is handed over: in shares, and where it is more than one, what all of them take back before the first. Most
-/// of a member's exports in one message are held before any of them is gone.
+/// A message in shares, and if there is more than one, the withdrawals of all before the first. A message with most of
+/// a member's exports puts them on hold before any of them is gone.
 pub(super) fn shares(mut observations: Vec<Observation>) -> Vec<Effect> {
     let mut shares = Vec::new();
     if observations.len() > SHARE_ITEMS {
@@ -57,7 +58,7 @@ impl InFlight {
     }
 }
 
-/// What was read and is not acknowledged, by message. Bounded: each of them has a sequence number of its own.
+/// Messages that were read and are not acknowledged. Bounded: each of them has a sequence number of its own.
 #[derive(Debug, Default)]
 pub(super) struct Unacknowledged {
     messages: VecDeque<Message>,
@@ -110,13 +111,13 @@ impl Unacknowledged {
         }
     }
 
-    /// Whether no more is to be read.
+    /// Returns true if nothing more is to be read.
     pub(super) fn is_full(&self) -> bool {
         let all_are = self.bytes > 0 && self.all.bytes() >= IN_FLIGHT_BYTES_MAX;
         all_are || self.bytes >= UNACKNOWLEDGED_BYTES_MAX
     }
 
-    /// Whether it is all that one session may have with the writer at once.
+    /// Returns true if the writer holds as much of one session as it may.
     pub(super) fn is_a_share(&self) -> bool {
         self.items >= SHARE_ITEMS || self.bytes >= SHARE_BYTES
     }

@@ -30,7 +30,7 @@ pub(super) const KEEP_NOTHING: Retention = Retention {
     bytes: 0,
 };
 
-/// Where a log lies.
+/// The place of a log.
 #[derive(Clone)]
 pub(super) enum Place {
     Memory(MemoryDisk),
@@ -70,7 +70,7 @@ pub(super) fn slice_key(name: u8) -> SliceKey {
     }
 }
 
-/// A slice of so many endpoints, of which one has the number `version`.
+/// A slice of so many endpoints, one of which has the number `version`.
 pub(super) fn slice(name: u8, endpoints: u8, changed: u8, version: u8) -> Fact {
     let endpoint = |number: u8| Endpoint {
         addresses: vec![[10, name, if number == changed { version } else { 0 }, number].into()],
@@ -185,7 +185,7 @@ impl Hand {
         for fact in &facts {
             let known = fact.fact.key().and_then(|key| self.current(&key));
             let is_news = known.as_ref() != Some(&fact.bytes) && !(known.is_none() && fact.fact.is_removal());
-            // What is reported twice in a batch is judged one by one, so each is handed over alone.
+            // Two reports in a batch are judged one by one, so each is handed over alone.
             self.sequence += 1;
             let observations = vec![Observation::new(self.sequence, ObservedItem::Fact(fact.clone()))];
             let (session, cluster) = (self.session, east());
@@ -255,7 +255,7 @@ impl Hand {
         self.admit();
     }
 
-    /// Whether the event at a revision has its fact as a difference.
+    /// Returns true if the event at a revision stores its fact as a difference.
     pub(super) fn is_difference(&mut self, revision: Revision) -> bool {
         let stored = self.payload(revision);
         let recorded = wire::parse_event(revision, stored.into()).expect("it was recorded");
@@ -269,7 +269,7 @@ impl Hand {
         read.expect("it can be read").expect("it is kept")
     }
 
-    /// What is kept of the epoch reads back as it was recorded, in pages of any size, from anywhere.
+    /// Checks that the kept part of the epoch reads back as it was recorded, in pages of any size, from anywhere.
     pub(super) fn check(&mut self, budget: Budget) {
         let (head, first) = (self.core.head(), self.log().stats().oldest_revision);
         for start in [

@@ -1,5 +1,5 @@
-//! What is stored as a difference reads back as what was recorded, whatever becomes of the log meanwhile; and what does
-//! not is said.
+//! Facts stored as differences read back as they were recorded, through all changes of the log; others fail with a
+//! reason.
 
 mod damage;
 mod hand;
@@ -186,7 +186,7 @@ fn a_page_is_bounded_by_what_differences_lead_to() {
     assert!((10_000..13_000).contains(&whole), "{whole} bytes");
 }
 
-/// What is below a directory: each file with its bytes and the time of its last change.
+/// The files below a directory: each with its bytes and its modification time.
 fn files(dir: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(dir).expect("a directory") {

@@ -27,7 +27,7 @@ pub(crate) fn authority() -> CertificateAuthority {
     CertificateAuthority::generate(&clusterset(), Validity::days_from_now(2)).expect("made")
 }
 
-/// What somebody connects with, or serves.
+/// Credentials of a client or server.
 pub(crate) fn credentials(authority: &CertificateAuthority, subject: &Subject) -> Arc<LiveCredentials> {
     let issued = authority
         .issue(subject, Validity::days_from_now(1))

@@ -1,6 +1,6 @@
-//! Gives up what is not answered: the head of an answer and every further part of it must come in seconds. Watches
-//! are silent by nature; they end by their own timeout and by the connection's keepalive.
-//! And what has no end: an answer has so many bytes, and each event of a watch, for they are held until they are whole.
+//! Gives up what is not answered: the head of an answer and every further part of it must come in seconds. Watches are
+//! silent by nature; they end by their own timeout and by the connection's keepalive. And endless ones: an answer has a
+//! bound of bytes, and so has each event of a watch, because they are held until they are complete.
 
 use std::{
     future::Future,
@@ -28,7 +28,7 @@ pub const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Most bytes of one event of a watch: an object with room for what the API server adds.
 pub const EVENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
-/// The API server answers with more than is held.
+/// The API server's answer exceeds the bound.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the API server's answer has more than {0} bytes without an end: it is not read on")]
 pub struct TooLarge(u64);
@@ -103,7 +103,7 @@ pub(super) struct Answer<B> {
 
 /// The bytes of an answer that may still come.
 struct Taken {
-    /// Of a watch each line counts for itself.
+    /// In a watch each line counts for itself.
     is_watch: bool,
     left: u64,
 }

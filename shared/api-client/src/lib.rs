@@ -1,5 +1,5 @@
 //! The client of a cluster's API, one for everything that a process asks. It gives a request up in seconds, notices
-//! dead connections, counts, and never repeats a request: whoever asked knows when to ask again.
+//! dead connections, counts, and never repeats a request: the caller knows when to ask again.
 
 mod deadline;
 pub mod no_proxy;
@@ -31,17 +31,17 @@ use deadline::Deadline;
 
 /// Longest wait for a TCP connection.
 const CONNECT_WAIT: Duration = Duration::from_secs(5);
-/// How long a connection is silent before TCP asks whether the other side is there. A watch may be silent for
-/// minutes; with these it ends 45 s after its API server went away, as those of client-go do.
+/// Silence on a connection before TCP probes the other side. A watch may be silent for minutes; with these values it
+/// ends 45 s after its API server vanished, as those of client-go do.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(30);
-/// How often TCP asks then.
+/// Interval of the probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-/// How many questions may stay without an answer.
+/// Number of probes that may stay without an answer.
 const KEEPALIVE_QUESTIONS: u32 = 3;
-/// How long written bytes may stay unacknowledged.
+/// Time that written bytes may stay unacknowledged.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_WAIT: Duration = Duration::from_secs(30);
-/// How long a connection that nobody uses is kept.
+/// Time for which an unused connection is kept.
 const IDLE_CONNECTION: Duration = Duration::from_secs(90);
 
 /// Reads a kubeconfig that a person named by `flag`, which may be empty.

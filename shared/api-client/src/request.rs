@@ -1,4 +1,4 @@
-//! What is asked of the API server, in the words of its audit log: verb and resource; and how often.
+//! Requests to the API server, in the words of its audit log: verb and resource; and their numbers.
 
 use http::{Method, StatusCode, Uri};
 use prometheus_client::{
@@ -63,7 +63,7 @@ impl Asked {
             }
         };
         let path: Vec<&str> = parts.skip(skipped).collect();
-        // namespaces/shop/services/cart/status: what stands in a namespace is named behind it
+        // namespaces/shop/services/cart/status: the namespace's resource follows it
         let path = match path[..] {
             ["namespaces", _, ref within @ ..] if !within.is_empty() => within,
             ref path => path,

@@ -1,6 +1,6 @@
-//! Owns: how a failure and a stranger's text are put into a line for people: no cause twice, no `os error`, no control
+//! Owns: how a failure and a foreign text are put into a line for people: no cause twice, no `os error`, no control
 //! characters.
-//! Never: decides what is said.
+//! Never: chooses the message.
 
 use std::{
     fmt::{self, Display},
@@ -80,7 +80,7 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// A text that somebody else chose, for a log line: what cannot be seen is escaped, as [`visible`] does.
+/// A foreign text for a log line: invisible characters are escaped, as [`visible`] does.
 pub struct Foreign<'a>(pub &'a str);
 
 impl Display for Foreign<'_> {

@@ -39,7 +39,7 @@ pub struct CertificateAuthority {
     clusterset: Clusterset,
 }
 
-/// Whom a certificate is for.
+/// The subject of a certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A hub, with the names and addresses that people's tools will check. Agents check its identity instead.
@@ -62,13 +62,13 @@ pub enum Subject {
 /// A certificate with its key, both as PEM.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Issued {
-    /// Whom it is for.
+    /// The subject's identity.
     pub identity: Identity,
     /// The certificate.
     pub certificate_pem: String,
     /// Its private key (PKCS#8).
     pub key_pem: String,
-    /// When it is valid.
+    /// Its validity.
     pub validity: Validity,
 }
 
@@ -79,7 +79,7 @@ pub struct MembersOnlyPem {
     pub certificate_pem: String,
     /// Its private key (PKCS#8).
     pub key_pem: String,
-    /// When it is valid.
+    /// Its validity.
     pub validity: Validity,
 }
 
@@ -113,9 +113,9 @@ pub enum AuthorityError {
     /// The authority issues for another trust domain.
     #[error("ca.crt is the authority of trust domain {own}, not of {wanted}: one authority serves one")]
     OtherTrustDomain {
-        /// What the authority says.
+        /// The authority's own clusterset.
         own: String,
-        /// What was asked for.
+        /// The requested identity.
         wanted: String,
     },
     /// Too many names for one certificate.
@@ -225,7 +225,7 @@ impl CertificateAuthority {
     pub fn members_only(&self, validity: Validity) -> Result<MembersOnlyPem, AuthorityError> {
         let validity = validity.ending_with(self.validity);
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
-        // Its name tells it from the one before: people see by it which members have certificates of which.
+        // Its name distinguishes it from the one before: it shows which members have certificates of which.
         let own: String = KeyFingerprint::of(&key.subject_public_key_info())
             .to_string()
             .chars()
@@ -251,7 +251,7 @@ impl CertificateAuthority {
         &self.clusterset
     }
 
-    /// When the authority itself is valid.
+    /// The authority's own validity.
     pub fn validity(&self) -> Validity {
         self.validity
     }

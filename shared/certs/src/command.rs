@@ -41,16 +41,16 @@ enum CertsCommand {
     Hub(HubArgs),
     /// Issue a member cluster's certificate
     #[command(
-        long_about = "Issue a member cluster's certificate. It is the cluster's admission to the \
-        clusterset, and the id in it is the cluster's id from then on.\n\n\
+        long_about = "Issue a member cluster's certificate. It admits the cluster to the clusterset, and the id in \
+            it is the cluster's id from then on.\n\n\
         Example:\n  tributary-hub certs member --ca certs --cluster-id east"
     )]
     Member(MemberArgs),
-    /// Make the authority with which the hub lets clusters join by a token
+    /// Make the authority that signs for joining clusters
     #[command(
-        long_about = "Make the authority with which the hub lets clusters join by a token. It \
-        is an intermediate of the CA, and its own certificate says that it signs members' certificates only: nobody takes \
-        it for anything else, so the hub can have its key, and whoever steals it makes no hub and no operator.\n\n\
+        long_about = "Make the authority that signs for joining clusters. It is an intermediate of the CA. Its own \
+            certificate says that it signs members' certificates only, so the hub can have its key: whoever steals \
+            it cannot make a hub or an operator.\n\n\
         Example:\n  tributary-hub certs joining --ca certs"
     )]
     Joining(JoiningArgs),
@@ -65,8 +65,8 @@ enum CertsCommand {
     /// Issue a certificate for a person or a tool that reads the clusterset and decides nothing
     #[command(
         long_about = "Issue a certificate for a person or a tool that reads: members, exports, imports, the policy and the \
-        event log. It decides nothing, tries no decision and copies no log: what a dashboard or a colleague who only looks \
-        should have.\n\n\
+        event log. It cannot decide, try a decision or copy the log: it is for a dashboard, or for a colleague who \
+        only looks.\n\n\
         Example:\n  tributary-hub certs reader --ca certs --name dashboard\n  \
         tributary member list --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
         --tls-cert certs/dashboard.crt --tls-key certs/dashboard.key"
@@ -94,7 +94,7 @@ struct CaArgs {
         value_parser = clap::value_parser!(u32).range(1..=DAYS_MAX)
     )]
     days: u32,
-    /// Replace existing files. What the old authority issued is worth nothing to the new one
+    /// Replace existing files. Certificates of the old authority are refused under the new one
     #[arg(long, env = "TRIBUTARY_CERTS_FORCE")]
     force: bool,
 }
@@ -214,7 +214,7 @@ pub fn run(args: CertsArgs) -> anyhow::Result<String> {
     }
 }
 
-/// What whoever asks the hub does next.
+/// The next step with the hub.
 fn ask_with(files: &Files) -> String {
     let Files { ca, cert, key } = files;
     format!("Next:\n  grpcurl -cacert {ca} -cert {cert} -key {key} HOST:PORT list\n")

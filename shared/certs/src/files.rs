@@ -21,7 +21,7 @@ const CA_KEY: &str = "ca.key";
 const JOINING_CERT: &str = "joining.ca.crt";
 const JOINING_KEY: &str = "joining.ca.key";
 
-/// Who may read a file.
+/// The users who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Readers {
     Everybody,

@@ -86,7 +86,7 @@ impl MemberIssuer {
         })
     }
 
-    /// Takes what the files hold by now; true: it is another authority, which signs from now on.
+    /// Loads the present files; true: there is another authority, which signs from now on.
     ///
     /// # Errors
     ///
@@ -108,7 +108,7 @@ impl MemberIssuer {
             .clone()
     }
 
-    /// The same, for certificates that last so long unless the authority ends before.
+    /// The same, for certificates of this lifetime unless the authority ends before.
     pub fn lasting(self, lasts: Duration) -> Self {
         Self { lasts, ..self }
     }

@@ -1,4 +1,4 @@
-//! Signs for members that renew: with the authority with which clusters join, for the id of their session, and only what
+//! Signs for members that renew: with the authority for joining clusters, for the id of their session, and only what
 //! the members' port would accept. It decides nothing about keys and records nothing.
 
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl RenewalIssuer {
         Self { issuer, credentials }
     }
 
-    /// Whether the authority leads to a root that members are accepted by, as of `at`; else what to do.
+    /// Checks that the authority leads to a root that members are accepted by, as of `at`; an error says what to do.
     pub fn check(&self, at: UnixMillis) -> Result<(), Box<str>> {
         let nobody = ClusterId::new("nobody").map_err(|error| error.to_string())?;
         let key = shared::tls::new_key().map_err(|error| error.to_string())?;

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use shared::model::UnixMillis;
 
-/// How far back a new certificate is dated, because the clocks of two clusters differ.
+/// Time by which a new certificate is backdated, because the clocks of two clusters differ.
 const BACKDATED: Duration = Duration::from_secs(60 * 60);
 /// The part of a short life by which a certificate is dated back.
 const BACKDATED_SHARE: u32 = 12;
@@ -37,8 +37,8 @@ impl Validity {
         }
     }
 
-    /// Of a member's certificate that lasts so long from `at` on. A short one is dated back by less: agents renew theirs by
-    /// the share of its life that has passed.
+    /// The validity of a member's certificate with this lifetime from `at` on. A short one is dated back by less:
+    /// agents renew theirs by the share of its life that has passed.
     pub fn of_a_member(at: UnixMillis, lasts: Duration) -> Self {
         let millis = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
         let backdated = BACKDATED.min(lasts / BACKDATED_SHARE);
@@ -71,7 +71,7 @@ impl Validity {
 mod tests {
     use super::*;
 
-    /// At two thirds of a certificate's life no more than a part of what it lasts has passed, however short that is.
+    /// Backdating takes a fraction of a short life only, so that the certificate is not due for renewal at once.
     #[test]
     fn a_short_certificate_is_dated_back_by_a_short_time() {
         let at = UnixMillis(1_800_000_000_000);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use super::{ClusterId, KeyFingerprint, ServiceKey};
 
-/// How an operator reaches the hub.
+/// An operator's flags to reach the hub.
 const ACCESS: &str = "--hub https://HUB:8443 --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key";
 
 /// Shows the members.
@@ -97,7 +97,7 @@ pub fn export(context: &str) -> String {
     )
 }
 
-/// How an operator reaches the hub at these addresses, with the flags of [`tls_flags`].
+/// An operator's flags to reach the hub at these addresses, with the flags of [`tls_flags`].
 pub fn access(hubs: &str, tls_flags: &str) -> String {
     format!("--hub {} {tls_flags}", quoted(hubs))
 }
@@ -126,7 +126,7 @@ pub fn confirm_member_forget(cluster: &ClusterId, access: &str) -> String {
     format!("tributary member forget {cluster} {access} --confirm")
 }
 
-/// Lets go what a member took back.
+/// Accepts a member's withdrawals.
 pub fn confirm_member_release(cluster: &ClusterId, access: &str) -> String {
     format!("tributary member release {cluster} {access} --confirm")
 }
@@ -167,7 +167,7 @@ pub fn confirm_reader_revoke(name: &str, key: &str, access: &str) -> String {
     format!("tributary reader revoke {name} {key} {access} --confirm")
 }
 
-/// What a rekey admits, as it is typed, with a space behind each.
+/// The options of a rekey as typed, with a space behind each.
 fn rekey_options(key: Option<&str>, cluster_fingerprint: Option<&str>) -> String {
     let mut options = String::new();
     for (flag, value) in [
@@ -399,7 +399,7 @@ mod tests {
         }
     }
 
-    /// An operator copies the command out of a refusal that a stranger's Hello has caused.
+    /// An operator copies the command out of a refusal that an unauthenticated peer's Hello has caused.
     #[test]
     fn what_a_member_says_of_itself_stays_one_word() {
         let east = ClusterId::new("east").expect("valid");

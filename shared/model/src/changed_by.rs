@@ -1,5 +1,5 @@
-//! Who wrote last to an object, as its cluster's API server noted it. It owns what of that may be carried.
-//! It rides beside a fact and is no part of it: nothing is ever decided by it.
+//! The last writer of an object, as its cluster's API server noted it: the parts that may be carried. It rides beside a
+//! fact and is no part of it: no decision ever depends on it.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{UnixMillis, position::CREATED_AT_SECONDS_MAX};
 /// Longest name of a field manager that is carried, in bytes: the API server's own bound, in characters.
 pub const MANAGER_BYTES_MAX: usize = 128;
 
-/// Who wrote last to what a fact was read from, and when: a member's word, for people.
+/// The last writer of the object that a fact was read from, and the time: reported by the member, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ChangedBy {
     manager: Arc<str>,
@@ -16,8 +16,8 @@ pub struct ChangedBy {
 }
 
 impl ChangedBy {
-    /// `None` for what is not carried: a name that is empty, longer than [`MANAGER_BYTES_MAX`] or has anything but
-    /// printable ASCII, for it is shown on terminals; a time that is not in whole seconds of the years 1970 to 9999.
+    /// `None` for a name that is empty, longer than [`MANAGER_BYTES_MAX`] or has anything but printable ASCII, because
+    /// it is shown on terminals; and for a time that is not in whole seconds of the years 1970 to 9999.
     pub fn new(manager: &str, at: UnixMillis) -> Option<Self> {
         let printable = |byte: u8| byte == b' ' || byte.is_ascii_graphic();
         let named =
@@ -34,7 +34,7 @@ impl ChangedBy {
         &self.manager
     }
 
-    /// When, by the clock of the member's API server.
+    /// Time by the clock of the member's API server.
     pub fn at(&self) -> UnixMillis {
         self.at
     }

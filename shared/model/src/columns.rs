@@ -1,4 +1,4 @@
-//! Owns: rows of text as columns, for whatever is printed to a person.
+//! Owns: rows of text as columns, for output to people.
 
 /// Cells in columns that align; no space at the end of a line.
 pub fn columns(rows: &[Vec<String>]) -> Vec<String> {

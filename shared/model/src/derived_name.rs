@@ -4,22 +4,22 @@
 use data_encoding::{BASE32_NOPAD, BASE32HEX_NOPAD};
 use sha2::{Digest, Sha256};
 
-/// How the name of a derived Service begins.
+/// Prefix of the name of a derived Service.
 pub const DERIVED_SERVICE_PREFIX: &str = "derived-";
-/// How many characters of the hash a derived Service carries: 50 bits, as the mcs-api controllers do.
+/// Characters of the hash in the name of a derived Service: 50 bits, as the mcs-api controllers do.
 pub const DERIVED_SERVICE_HASH_CHARS: usize = 10;
-/// How the name of an imported EndpointSlice begins.
+/// Prefix of the name of an imported EndpointSlice.
 pub const IMPORTED_SLICE_PREFIX: &str = "imported-";
-/// How many characters of the hash an imported EndpointSlice carries: 100 bits.
+/// Characters of the hash in the name of an imported EndpointSlice: 100 bits.
 pub const IMPORTED_SLICE_HASH_CHARS: usize = 20;
 
-/// How many bytes of the hash the name of an identity Lease carries.
+/// Bytes of the hash in the name of an identity Lease.
 const IDENTITY_HASH_BYTES: usize = 16;
 
 /// The name of the Service whose ClusterIP is the clusterset IP of the import `namespace`/`name`.
 ///
-/// It is the name that the mcs-api reference controllers give it. Fifty bits can collide: an existing
-/// stranger of this name is an error to report, never an object to adopt.
+/// It is the name that the mcs-api reference controllers give it. Fifty bits can collide: an existing unmanaged object
+/// of this name is an error to report, never an object to adopt.
 pub fn derived_service_name(namespace: &str, name: &str) -> String {
     let hash = lowercase_base32hex_sha256(&format!("{namespace}/{name}"));
     format!("{DERIVED_SERVICE_PREFIX}{}", &hash[..DERIVED_SERVICE_HASH_CHARS])

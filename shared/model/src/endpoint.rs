@@ -54,7 +54,7 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// Whether it takes new connections, by Kubernetes' rule for an absent condition.
+    /// Returns true if it takes new connections, by Kubernetes' rule for an absent condition.
     pub fn is_ready(&self) -> bool {
         self.ready.unwrap_or(true)
     }
@@ -64,7 +64,7 @@ impl Endpoint {
 /// target references: those mean nothing in another cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndpointSlice {
-    /// Where it belongs.
+    /// The slice that it belongs to.
     pub key: SliceKey,
     /// Immutable in Kubernetes.
     pub address_type: IpFamily,
@@ -88,7 +88,7 @@ pub struct ImportedSliceKey {
 /// A slice as importing clusters hold it: ports narrowed to those its cluster is eligible for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedSlice {
-    /// Where it comes from.
+    /// The slice that it comes from.
     pub key: ImportedSliceKey,
     /// The family of its addresses.
     pub address_type: IpFamily,

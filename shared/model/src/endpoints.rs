@@ -40,8 +40,8 @@ pub struct EndpointView<'a> {
 }
 
 impl Endpoints {
-    /// Takes endpoints that are written as [`Endpoints`] writes them, or none: whoever has other bytes reads them in
-    /// another way. What the endpoints may say is judged by [`super::validate`].
+    /// Takes endpoints in the form that [`Endpoints`] writes, or none: other bytes are read in another way.
+    /// [`super::validate`] judges the endpoints' content.
     pub fn scan(bytes: Bytes) -> Option<Self> {
         let count = read::scan(&bytes)?;
         Some(Self { bytes, count })
@@ -52,12 +52,12 @@ impl Endpoints {
         &self.bytes
     }
 
-    /// How many there are.
+    /// Number of endpoints.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -77,7 +77,7 @@ impl Endpoints {
         self.values().collect()
     }
 
-    /// Those for which this holds: the very bytes, if all are.
+    /// The endpoints for which this holds: the very bytes, if all are.
     pub fn only(&self, mut holds: impl FnMut(EndpointView<'_>) -> bool) -> Self {
         let (mut kept, mut count) = (Vec::new(), 0);
         for one in self.iter().filter(|one| holds(*one)) {
@@ -101,17 +101,17 @@ impl<'a> EndpointView<'a> {
         fields.filter_map(|(_, text)| read::address(text))
     }
 
-    /// Whether it is ready; absent counts as true.
+    /// Readiness; absent counts as ready.
     pub fn ready(self) -> Option<bool> {
         self.flag(READY)
     }
 
-    /// Whether it serves; absent counts as true.
+    /// Serving; absent counts as serving.
     pub fn serving(self) -> Option<bool> {
         self.flag(SERVING)
     }
 
-    /// Whether it ends; absent counts as false.
+    /// Termination; absent counts as not terminating.
     pub fn terminating(self) -> Option<bool> {
         self.flag(TERMINATING)
     }
@@ -126,7 +126,7 @@ impl<'a> EndpointView<'a> {
         self.text(ZONE)
     }
 
-    /// Whether it takes new connections, by Kubernetes' rule for an absent condition.
+    /// Returns true if it takes new connections, by Kubernetes' rule for an absent condition.
     pub fn is_ready(self) -> bool {
         self.ready().unwrap_or(true)
     }

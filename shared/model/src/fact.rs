@@ -44,7 +44,7 @@ impl fmt::Debug for FactHash {
 pub struct KeyFingerprint(pub [u8; 32]);
 
 impl KeyFingerprint {
-    /// Of a SubjectPublicKeyInfo (DER).
+    /// The fingerprint of a SubjectPublicKeyInfo (DER).
     pub fn of(public_key_info: &[u8]) -> Self {
         Self(Sha256::digest(public_key_info).into())
     }
@@ -89,18 +89,18 @@ impl fmt::Debug for KeyFingerprint {
     }
 }
 
-/// What is known of an admitted key. Nothing: it was recorded before this was.
+/// The terms of an admitted key. Empty if it was recorded by an older release.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyTerms {
-    /// Who issued its certificate, as the certificate names it: at most [`ISSUER_BYTES_MAX`] bytes.
+    /// Issuer of its certificate, as the certificate names it: at most [`ISSUER_BYTES_MAX`] bytes.
     pub issuer: Option<Box<str>>,
-    /// When its certificate ends.
+    /// Time at which its certificate ends.
     pub not_after: Option<UnixMillis>,
-    /// How it came to be admitted.
+    /// The way in which it was admitted.
     pub accepted: Option<KeyAcceptance>,
 }
 
-/// How a key of a member came to be admitted.
+/// The way in which a member's key was admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KeyAcceptance {
     /// With the Hello that began the membership.
@@ -122,8 +122,8 @@ pub enum ListingGroup {
     Properties,
 }
 
-/// What a fact of a member is about: at most one fact per key and member is current.
-/// The order is the order of digests: frozen within a protocol version.
+/// The subject of a member's fact: at most one fact per key and member is current. The order is the order of digests:
+/// frozen within a protocol version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FactKey {
     /// A ServiceExport with its Service.
@@ -146,7 +146,7 @@ impl FactKey {
     }
 }
 
-/// What it is about, as people name it.
+/// The subject, as people name it.
 impl fmt::Display for FactKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -208,7 +208,7 @@ pub enum Fact {
         key: KeyFingerprint,
         /// UID of kube-system.
         cluster_fingerprint: Box<str>,
-        /// What is known of the key.
+        /// The terms of the key.
         terms: KeyTerms,
     },
     /// A membership ended in good order: its own agent said so, or an operator had it leave.
@@ -217,7 +217,7 @@ pub enum Fact {
     MemberLeaving {
         /// Name in the operator's certificate.
         operator: Box<str>,
-        /// When the membership ends, by the hub's clock.
+        /// Time at which the membership ends, by the hub's clock.
         until: UnixMillis,
         /// It ends as an eviction.
         evicts: bool,
@@ -240,7 +240,7 @@ pub enum Fact {
         key: Option<KeyFingerprint>,
         /// The cluster fingerprint that the next Hello may state.
         cluster_fingerprint: Option<Box<str>>,
-        /// What is known of the key.
+        /// The terms of the key.
         terms: KeyTerms,
     },
     /// An operator refused a key of a cluster for ever.
@@ -274,9 +274,9 @@ pub enum Fact {
         key: KeyFingerprint,
         /// The key of the session.
         by: KeyFingerprint,
-        /// Who issued the certificate, as it names its issuer.
+        /// Issuer of the certificate, as the certificate names it.
         issuer: Box<str>,
-        /// When the certificate ends.
+        /// Time at which the certificate ends.
         not_after: UnixMillis,
     },
     /// An operator stated that nothing of this cluster is to be waited for.
@@ -284,13 +284,14 @@ pub enum Fact {
         /// Name in the operator's certificate.
         operator: Box<str>,
     },
-    /// Heard from (again).
+    /// The member is connected (again).
     MemberLive,
     /// Silent for longer than the suspicion time.
     MemberSuspect,
     /// Silent for longer than the loss time.
     MemberLost,
-    /// Lost for so long that its endpoints count no more, as the policy says, until it is heard from again.
+    /// The member is withdrawn: lost for so long that its endpoints do not count any more, as the policy says, until it
+    /// comes back.
     MemberWithdrawn,
     /// So many members are lost at once that the hub itself is the likelier fault: nothing is withdrawn.
     SelfPreservationEntered {
@@ -304,14 +305,14 @@ pub enum Fact {
         /// Name in the operator's certificate; empty: nobody's decision.
         operator: Box<str>,
     },
-    /// The member took back most of its exports at once: what it takes back goes on to count.
+    /// The member withdrew most of its exports at once: its withdrawals are put on hold.
     BrakeEngaged {
-        /// Exports that it took back, or was about to.
+        /// Exports that it withdrew, or was about to.
         removed: u32,
-        /// Of so many that it had.
+        /// Number of its exports before.
         exports: u32,
     },
-    /// What the member took back counts no more.
+    /// The member's withdrawals are accepted.
     BrakeReleased {
         /// Name in the operator's certificate; empty: nobody's decision.
         operator: Box<str>,
@@ -325,7 +326,7 @@ pub enum Fact {
     },
     /// From here on at most so many removals of derived objects are remembered.
     TombstonesBounded {
-        /// How many.
+        /// The bound.
         max: u32,
     },
     /// An operator gave the clusterset a policy.
@@ -335,11 +336,11 @@ pub enum Fact {
         /// The policy.
         policy: Arc<Policy>,
     },
-    /// An export came that is older than the one that stood first.
+    /// An export came that is older than the first one.
     PrecedenceContested {
         /// The service that both export.
         service: ServiceKey,
-        /// The export that stood first.
+        /// The first export until then.
         standing: PrecedenceClaim,
         /// The one that states to be older.
         challenger: PrecedenceClaim,
@@ -357,12 +358,12 @@ pub enum Fact {
     JoinTokenCreated {
         /// Name in the operator's certificate.
         operator: Box<str>,
-        /// What is recorded of it.
+        /// The token to record.
         token: JoinToken,
     },
     /// A cluster was given a certificate for a token.
     JoinTokenUsed {
-        /// Which one.
+        /// The token's hash.
         token: TokenHash,
         /// The id in the certificate.
         cluster: ClusterId,
@@ -375,7 +376,7 @@ pub enum Fact {
     JoinTokenRevoked {
         /// Name in the operator's certificate.
         operator: Box<str>,
-        /// Which one.
+        /// The token's hash.
         token: TokenHash,
     },
 }
@@ -383,7 +384,7 @@ pub enum Fact {
 /// An export's claim to stand first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrecedenceClaim {
-    /// Where it is.
+    /// The place of the endpoints.
     pub cluster: ClusterId,
     /// uid of the ServiceExport.
     pub uid: Box<str>,
@@ -392,7 +393,7 @@ pub struct PrecedenceClaim {
 }
 
 impl Fact {
-    /// What the fact is about, for the kinds that members report one by one.
+    /// The subject of the fact, for the kinds that members report one by one.
     pub fn key(&self) -> Option<FactKey> {
         match self {
             Self::ExportUpserted(export) => Some(FactKey::Export(export.service.clone())),
@@ -556,9 +557,9 @@ pub struct Event {
     pub session: SessionId,
     /// The member's sequence number in that session.
     pub member_sequence: u64,
-    /// What happened.
+    /// The fact.
     pub fact: EncodedFact,
-    /// Who wrote last to what the fact was read from, as the member said. Nothing is decided by it.
+    /// The last writer of the object that the fact was read from, by the member's report. No decision depends on it.
     pub changed_by: Option<ChangedBy>,
 }
 

@@ -9,12 +9,12 @@ use std::{fmt, slice};
 pub struct FewMap<K, V>(Vec<(K, V)>);
 
 impl<K: Ord, V> FewMap<K, V> {
-    /// How many entries there are.
+    /// Number of entries.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -25,7 +25,7 @@ impl<K: Ord, V> FewMap<K, V> {
         self.0.get(place).map(|(_, value)| value)
     }
 
-    /// Whether a key is there.
+    /// Returns true if a key is there.
     pub fn contains_key(&self, key: &K) -> bool {
         self.place(key).is_ok()
     }

@@ -1,5 +1,5 @@
-//! What an agent reports of its cluster's health: what it saw, what it concludes, and why. Counts and names, no times and
-//! no text: an unchanged health is an unchanged fact. It judges nothing.
+//! An agent's report about its cluster's health: observations, conclusion, reason. Counts and names, no times and no
+//! text: an unchanged health is an unchanged fact. It judges nothing.
 
 /// Most failed checks that a health names.
 pub const FAILED_CHECKS_MAX: usize = 64;
@@ -8,7 +8,7 @@ pub const API_SERVERS_NAMED_MAX: usize = 16;
 /// Most nodes that a health names.
 pub const NODES_NAMED_MAX: usize = 5;
 
-/// What an agent saw of its control plane and of its nodes.
+/// An agent's observations of its control plane and its nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     /// gitVersion of the API server; empty while it has not been read.
@@ -17,7 +17,7 @@ pub struct Health {
     pub control_plane: ControlPlane,
     /// Names of failed checks, sorted; at most [`FAILED_CHECKS_MAX`].
     pub failed_checks: Vec<Box<str>>,
-    /// What the agent concludes; absent: it is of a release that judged by /readyz alone.
+    /// The agent's conclusion; absent: it is of a release that judged by /readyz alone.
     pub verdict: Option<ControlPlaneVerdict>,
     /// Its nodes; absent: it does not count them, or not yet.
     pub nodes: Option<NodesHealth>,
@@ -34,14 +34,14 @@ pub enum ControlPlane {
     Unreachable,
 }
 
-/// What an agent concludes of its control plane from probes and Leases.
+/// An agent's conclusion about its control plane from probes and Leases.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ControlPlaneVerdict {
     /// Why.
     pub reason: ControlPlaneReason,
     /// API servers whose identity Lease moves.
     pub api_servers_fresh: u32,
-    /// Of so many that are expected.
+    /// Number of expected ones.
     pub api_servers_expected: u32,
     /// By host, each once; at most [`API_SERVERS_NAMED_MAX`].
     pub api_servers: Vec<ApiServer>,
@@ -102,7 +102,7 @@ impl ControlPlaneReason {
         Self::ReasonNotKnown,
     ];
 
-    /// Whether the control plane is healthy because of it; `None`: nobody can say.
+    /// The health of the control plane that follows from it; `None`: unknown.
     pub fn is_healthy(self) -> Option<bool> {
         match self {
             Self::Healthy
@@ -120,7 +120,7 @@ impl ControlPlaneReason {
         }
     }
 
-    /// As it stands in the condition ControlPlaneHealthy.
+    /// The status in the condition ControlPlaneHealthy.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Healthy => "Healthy",
@@ -147,9 +147,9 @@ impl ControlPlaneReason {
 pub struct ApiServer {
     /// The host in the label of its Lease, or the Lease's name.
     pub host: Box<str>,
-    /// How its Lease moves.
+    /// The state of its Lease.
     pub state: ApiServerState,
-    /// How often it was seen to start again within 10 minutes.
+    /// Number of restarts seen within 10 minutes.
     pub restarts: u32,
     /// One of these is inferred from a gap in its renewals.
     pub restarts_inferred: bool,
@@ -157,7 +157,7 @@ pub struct ApiServer {
     pub shared: bool,
 }
 
-/// How an identity Lease moves.
+/// The state of an identity Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ApiServerState {
     /// It was not seen to be renewed yet.
@@ -179,9 +179,9 @@ pub enum NodesHealth {
     Starting,
     /// They are counted.
     Counted {
-        /// How many there are.
+        /// Their number.
         total: u32,
-        /// Those that have not been ready for longer than is tolerated.
+        /// Nodes that have not been ready for longer than the tolerance.
         not_ready: u32,
         /// The first of these by name; at most [`NODES_NAMED_MAX`].
         named: Vec<Box<str>>,

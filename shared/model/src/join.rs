@@ -1,6 +1,6 @@
-//! The one string with which a cluster joins: where the hub is, the pin of its authority's key, the token.
-//! It is text that survives a shell, a YAML file and a chat: a version, then letters, digits, '-' and '_', the length and a
-//! checksum inside, so that a string that was cut is told from one that is wrong.
+//! The one string with which a cluster joins: where the hub is, the pin of its authority's key, the token. It is text
+//! that survives a shell, a YAML file and a chat: a version, then letters, digits, '-' and '_', the length and a
+//! checksum inside, so that a cut string is distinguished from a wrong one.
 
 use std::fmt;
 
@@ -12,9 +12,9 @@ use super::{
     token::{TOKEN_BYTES, TokenSecret},
 };
 
-/// What a string of this version begins with.
+/// Prefix of a string of this version.
 const PREFIX: &str = "tributary-join-1-";
-/// What strings of all versions begin with.
+/// Prefix of strings of all versions.
 const FAMILY: &str = "tributary-join-";
 /// Longest string that is read, in bytes.
 pub const JOIN_STRING_BYTES_MAX: usize = 4 * 1024;
@@ -27,12 +27,12 @@ const CHECK_BYTES: usize = 4;
 /// Bytes that say how many follow.
 const LENGTH_BYTES: usize = 2;
 
-/// What a join string says.
+/// The content of a join string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinString {
-    /// Where clusters join, as `https://HOST:PORT`; tried in turn.
+    /// Addresses at which clusters join, as `https://HOST:PORT`; tried in turn.
     pub doors: Vec<String>,
-    /// Where members reach the hub, as `https://HOST:PORT`.
+    /// Addresses at which members reach the hub, as `https://HOST:PORT`.
     pub hubs: Vec<String>,
     /// sha256 of the public key of the authority that the hub's certificate leads to.
     pub pin: KeyFingerprint,
@@ -129,7 +129,7 @@ impl JoinString {
     }
 }
 
-/// How many characters the whole has, as its beginning says.
+/// The length of the whole in characters, as stated at its beginning.
 fn announced(encoded: &str) -> Option<usize> {
     // Four characters are three bytes.
     let Some(beginning) = encoded.get(..4) else {
@@ -185,7 +185,7 @@ mod tests {
         assert!(!shown.contains("9, 9") && !shown.contains("0909"), "{shown}");
     }
 
-    /// Wherever it is cut, and whichever character is another one, it is refused.
+    /// A cut at any place, or any changed character, is refused.
     #[test]
     fn a_string_that_was_cut_is_told_from_one_that_was_changed() {
         let text = join_string().encode().expect("it fits");

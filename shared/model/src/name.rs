@@ -12,7 +12,7 @@ pub const DNS_SUBDOMAIN_BYTES_MAX: usize = 253;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{what} {value:?} is not {rule}")]
 pub struct InvalidName {
-    /// What the name was meant to be, for example "cluster id".
+    /// The kind of name, for example "cluster id".
     pub what: &'static str,
     /// The name as it was given, cut to 80 characters.
     pub value: String,
@@ -120,7 +120,7 @@ impl Clusterset {
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceKey(Arc<ServiceName>);
 
-/// What a [`ServiceKey`] is made of.
+/// The parts of a [`ServiceKey`].
 #[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ServiceName {
     /// The namespace, an RFC 1123 label.
@@ -155,7 +155,7 @@ impl ServiceKey {
         }))
     }
 
-    /// What comes before all services of a namespace, and is none.
+    /// A bound that sorts before all services of a namespace, and is none.
     pub fn before_all_of(namespace: &str) -> Self {
         Self::as_called(namespace, "")
     }

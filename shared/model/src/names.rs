@@ -50,7 +50,7 @@ pub const LABEL_CLUSTER_MANAGER: &str = "x-k8s.io/cluster-manager";
 pub const LABEL_CLUSTERSET: &str = "multicluster.x-k8s.io/clusterset";
 /// On a ClusterProfile: the member's id, unique and stable within the inventory namespace.
 pub const LABEL_INVENTORY_MEMBER_ID: &str = "multicluster.x-k8s.io/inventory-member-id";
-/// What lets the API server take a CRD of the protected group `about.k8s.io`.
+/// The annotation without which the API server refuses a CRD of the protected group `about.k8s.io`.
 pub const ANNOTATION_API_APPROVED: &str = "api-approved.kubernetes.io";
 /// Longest name of a property in `status.properties` of a ClusterProfile, in characters.
 pub const PROFILE_PROPERTY_NAME_CHARS_MAX: usize = 253;
@@ -67,7 +67,7 @@ pub const SELECTOR_API_SERVER_IDENTITY: &str = "apiserver.kubernetes.io/identity
 pub const SELECTOR_API_SERVER_IDENTITY_OLD: &str = "k8s.io/component=kube-apiserver";
 /// The Lease of the controller manager's leader, in the same namespace.
 pub const CONTROLLER_MANAGER_LEASE: &str = "kube-controller-manager";
-/// That of the scheduler's.
+/// The scheduler's Lease.
 pub const SCHEDULER_LEASE: &str = "kube-scheduler";
 
 // === Cluster API ===
@@ -106,8 +106,8 @@ pub const ANNOTATION_ACCEPT_WITHDRAWALS: &str = "tributary.dev/accept-withdrawal
 pub const ANNOTATION_GIVEN_BACK: &str = "tributary.dev/given-back";
 /// The agent's Lease in its own namespace; `leaseTransitions` grows by one at each start.
 pub const AGENT_LEASE: &str = "tributary-agent";
-/// How the Lease of a source cluster begins, in the agent's namespace of a cluster that holds its slices; the id of the
-/// source follows. It bears the labels [`LABEL_MANAGED_BY`] and [`LABEL_SOURCE_CLUSTER`].
+/// Prefix of the name of a source cluster's Lease, in the agent's namespace of a cluster that holds its slices; the id
+/// of the source follows. It has the labels [`LABEL_MANAGED_BY`] and [`LABEL_SOURCE_CLUSTER`].
 pub const SOURCE_LEASE_PREFIX: &str = "tributary-source-";
 /// On the Lease of a source cluster: what becomes of its slices when it expires; `withdraw`, `notReady` or `retain`.
 pub const ANNOTATION_ON_EXPIRY: &str = "tributary.dev/on-expiry";
@@ -115,10 +115,10 @@ pub const ANNOTATION_ON_EXPIRY: &str = "tributary.dev/on-expiry";
 pub const LABEL_IDENTITY: &str = "tributary.dev/identity";
 /// Label with the host name of the process that keeps the Lease.
 pub const LABEL_HOSTNAME: &str = "kubernetes.io/hostname";
-/// Property of a ClusterProfile: how many API servers renew their identity Lease, of how many, as `3/3`. The hub's: a member
-/// reports none of this name, for the domain is ours.
+/// Property of a ClusterProfile: how many API servers renew their identity Lease, of how many, as `3/3`. The hub's: a
+/// member reports none of this name, because the domain is ours.
 pub const PROPERTY_API_SERVERS: &str = "apiservers.tributary.dev";
-/// How properties of a ClusterProfile begin that say what the member's Cluster says of its topology.
+/// Prefix of ClusterProfile properties about the topology of the member's Cluster.
 pub const PROPERTY_TOPOLOGY_PREFIX: &str = "topology.tributary.dev/";
 /// Property of a ClusterProfile: whether the member's Cluster is as its topology says, and why not.
 pub const PROPERTY_TOPOLOGY_RECONCILED: &str = "topology.tributary.dev/reconciled";
@@ -138,5 +138,5 @@ pub const FINALIZER_MEMBER: &str = "tributary.dev/member";
 pub const ANNOTATION_PUBLISHED_VARIABLES: &str = "topology.tributary.dev/published-variables";
 /// The cluster manager named by Tributary's ClusterProfiles.
 pub const CLUSTER_MANAGER: &str = "tributary";
-/// How the default inventory namespace begins; the clusterset's name follows.
+/// Prefix of the default inventory namespace; the clusterset's name follows.
 pub const INVENTORY_NAMESPACE_PREFIX: &str = "tributary-";

@@ -42,7 +42,7 @@ pub const CREATED_AT_SECONDS_MAX: i64 = 253_402_300_799;
 /// One life of a log. Every new or restored log mints one; a later one is greater.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch {
-    /// When it was minted. First, so that epochs are ordered by it.
+    /// Time at which it was minted. First, so that epochs are ordered by it.
     pub created_at: UnixMillis,
     /// Tells apart epochs of the same millisecond.
     pub random: u64,
@@ -55,7 +55,7 @@ impl Epoch {
         Self { created_at, random }
     }
 
-    /// 16 bytes, big-endian, so that bytes sort as epochs do. Frozen: it stands in logs and cursors.
+    /// 16 bytes, big-endian, so that bytes sort as epochs do. Frozen: it is in logs and cursors.
     pub fn to_bytes(self) -> [u8; 16] {
         let mut bytes = [0; 16];
         bytes[..8].copy_from_slice(&self.created_at.0.to_be_bytes());
@@ -74,7 +74,7 @@ impl Epoch {
     }
 }
 
-/// The number of an event within its epoch: gapless from 1. Zero stands before the first event.
+/// The number of an event within its epoch: gapless from 1. Zero precedes the first event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Revision(pub u64);
 

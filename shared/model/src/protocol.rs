@@ -1,4 +1,4 @@
-//! What Services and endpoints have in common: transport protocols, IP families, how many ports.
+//! Values common to Services and endpoints: transport protocols, IP families, the bound on ports.
 
 /// Most ports of one Service (the API server's own bound on EndpointSlice ports is 20,000; no Service is near).
 pub const SERVICE_PORTS_MAX: usize = 1_000;

@@ -10,7 +10,7 @@ pub const EXPORTED_METADATA_BYTES_MAX: usize = 32 * 1024;
 /// Longest free string of a Service (appProtocol, policies), in bytes.
 pub const SERVICE_STRING_BYTES_MAX: usize = 256;
 
-/// How a service is reached in importing clusters (KEP-1645).
+/// Type of a service in importing clusters (KEP-1645).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ServiceType {
     /// A virtual IP in every importing cluster.
@@ -32,7 +32,7 @@ pub struct ServicePort {
     pub app_protocol: Option<Box<str>>,
 }
 
-/// Whether a client sticks to an endpoint.
+/// A client's affinity to an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SessionAffinity {
     /// No affinity.
@@ -41,7 +41,7 @@ pub enum SessionAffinity {
     ClientIp,
 }
 
-/// What an export says of its Service, beyond ports and type: carried verbatim, API server defaults included.
+/// An export's copy of its Service's fields, beyond ports and type: carried verbatim, API server defaults included.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServicePolicies {
     /// Session affinity.
@@ -68,7 +68,7 @@ pub struct Export {
     pub uid: Box<str>,
     /// generation of the ServiceExport.
     pub generation: i64,
-    /// How it is reached.
+    /// Its type.
     pub service_type: ServiceType,
     /// In the Service's order.
     pub ports: Vec<ServicePort>,
@@ -191,7 +191,7 @@ impl ConflictReason {
         Self::IpFamily,
     ];
 
-    /// The reason as it stands in the condition.
+    /// The reason, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Port => "PortConflict",
@@ -210,7 +210,7 @@ impl ConflictReason {
 /// A named disagreement.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conflict {
-    /// Which property.
+    /// The property.
     pub reason: ConflictReason,
     /// Property, winner, its value, losers (five, then "and N more") and their values. No revision, no time.
     pub message: Arc<str>,
@@ -221,7 +221,7 @@ pub struct Conflict {
 pub struct Denial {
     /// The kind of reason.
     pub reason: DenialReason,
-    /// What forbids it, and what to do. No revision, no time.
+    /// The rule that forbids it, and the next step. No revision, no time.
     pub message: Arc<str>,
 }
 
@@ -235,7 +235,7 @@ pub enum DenialReason {
 }
 
 impl DenialReason {
-    /// The reason as it stands in the condition.
+    /// The reason, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Namespace => "NamespaceDenied",
@@ -244,7 +244,7 @@ impl DenialReason {
     }
 }
 
-/// What the hub says of one ServiceExport, to the cluster it stands in.
+/// The hub's status of one ServiceExport, for its own cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportStatus {
     /// The service.
@@ -255,11 +255,11 @@ pub struct ExportStatus {
     pub generation: i64,
     /// Sorted by reason, one for each; empty: no conflict.
     pub conflicts: Vec<Conflict>,
-    /// How many clusters export the service.
+    /// Number of clusters that export the service.
     pub exporters: u32,
     /// Present: it is not taken, and has neither conflicts nor a place in the precedence.
     pub denial: Option<Denial>,
-    /// Which of its endpoints are left out, and why; empty: none.
+    /// Its endpoints that are left out, and the reason; empty: none.
     pub left_out: Arc<str>,
 }
 
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// An import of `http` and `dns`, of which `east` defines the first in the same way.
+    /// An import of `http` and `dns`; `east` defines the first in the same way.
     fn import() -> ServiceImport {
         let service_port = |name: &str, protocol, port| ServicePort {
             name: name.into(),

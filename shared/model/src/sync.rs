@@ -15,7 +15,7 @@ pub use super::arrival::ArrivedServices;
 
 /// The protocol version that this build speaks.
 pub const PROTOCOL_VERSION: u32 = 1;
-/// The feature bit of both sides: heartbeats of the agent say what stands in its cluster ([`Applied`]).
+/// The feature bit of both sides: heartbeats of the agent have its applied position ([`Applied`]).
 pub const FEATURE_APPLIED: u64 = 1;
 /// The feature bit of both sides: what was refused for now ([`RefusalReason::is_for_now`]) is reported again when the hub asks.
 pub const FEATURE_REPORT_AGAIN: u64 = 2;
@@ -52,7 +52,7 @@ pub const MESSAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// of its largest message.
 pub const CHUNK_BYTES: usize = 8 * 1024;
 
-/// What the agent says.
+/// A message of the agent.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AgentMessage {
     /// The first message of a session.
@@ -68,7 +68,7 @@ pub enum AgentMessage {
         /// Namespaces that went.
         removed: BTreeSet<Box<str>>,
     },
-    /// A sign of life; with what stands in the cluster, if the hub asks for it.
+    /// A sign of life; with the applied position, if the hub asks for it.
     Heartbeat(Option<Applied>),
     /// The agent shuts down on purpose.
     Goodbye,
@@ -120,7 +120,7 @@ pub struct Pong {
     pub leads: Option<bool>,
 }
 
-/// What the hub says.
+/// A message of the hub.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HubMessage {
     /// The first answer.
@@ -145,7 +145,7 @@ pub enum HubMessage {
     },
     /// The snapshot is complete.
     SnapshotComplete(UpTo),
-    /// Everything of these namespaces stood before this.
+    /// Everything of these namespaces was sent before this.
     NamespaceComplete {
         /// The interest it was computed under.
         interest_generation: u64,
@@ -162,13 +162,13 @@ pub enum HubMessage {
     Ping(u64),
     /// Report again what was refused for now ([`RefusalReason::is_for_now`]).
     ReportAgain,
-    /// What came of the request for a certificate.
+    /// The outcome of the certificate request.
     RenewalAnswered(Result<Box<Renewed>, Box<str>>),
     /// In which clusters exports of the member arrived; at most [`ARRIVED_SERVICES_MAX`] services.
     ExportsArrived(Vec<ArrivedServices>),
 }
 
-/// What a hub gives who asks for a certificate.
+/// The hub's answer to a certificate request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Renewed {
     /// The certificate and what it leads over, DER; at least one.
@@ -177,7 +177,7 @@ pub struct Renewed {
     pub authorities: Vec<Bytes>,
 }
 
-/// How an agent introduces itself. Its identity is not in it: the certificate names the cluster.
+/// An agent's introduction. Its identity is not in it: the certificate names the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
     /// The protocol version it speaks.
@@ -206,14 +206,14 @@ pub struct Hello {
     pub interest: Interest,
 }
 
-/// What stands in a member's cluster of what it was told. It is never recorded.
+/// The position that a member's cluster has applied. It is never recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Applied {
-    /// Everything up to here that was sent to it stands, but for what is parked.
+    /// Everything up to here that was sent to it is applied, but for parked services.
     pub cursor: Option<Cursor>,
     /// Services that cannot be brought to what was sent.
     pub parked: u32,
-    /// How long the first of them has been parked, in milliseconds; 0 when none is.
+    /// Time since the first of them was parked, in milliseconds; 0 when none is.
     pub oldest_parked_age_millis: u64,
     /// The first of them by name, at most [`PARKED_NAMED_MAX`].
     pub parked_services: BTreeSet<ServiceKey>,
@@ -224,7 +224,7 @@ pub struct Applied {
 pub struct Interest {
     /// Grows with every change.
     pub generation: u64,
-    /// Which ones.
+    /// The namespaces.
     pub namespaces: Namespaces,
 }
 
@@ -244,7 +244,7 @@ impl Default for Namespaces {
 }
 
 impl Namespaces {
-    /// Whether `namespace` is among them.
+    /// Returns true if `namespace` is among them.
     pub fn contains(&self, namespace: &str) -> bool {
         match self {
             Self::All => true,
@@ -258,9 +258,9 @@ impl Namespaces {
 pub struct Observation {
     /// Grows by one within a session, from 1.
     pub sequence: u64,
-    /// What is reported.
+    /// The reported object.
     pub item: ObservedItem,
-    /// Who wrote last to what the fact was read from. Nothing is decided by it.
+    /// The last writer of the object that the fact was read from. No decision depends on it.
     pub changed_by: Option<ChangedBy>,
 }
 
@@ -275,12 +275,12 @@ impl Observation {
     }
 }
 
-/// What an observation reports.
+/// The object that an observation reports.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ObservedItem {
     /// A fact.
     Fact(EncodedFact),
-    /// Everything of the group stood before this in this session.
+    /// Everything of the group was sent before this in this session.
     ListingCompleted(ListingGroup),
     /// Bytes that are no valid fact; the hub refuses them one by one.
     Invalid(Refused),
@@ -309,7 +309,7 @@ pub struct Welcome {
     pub session: SessionId,
     /// The member's incarnation.
     pub incarnation: Revision,
-    /// How often each side says something, in milliseconds.
+    /// Heartbeat interval of each side, in milliseconds.
     pub heartbeat_interval_millis: u32,
     /// Silence after which either side gives the stream up, in milliseconds.
     pub silence_max_millis: u32,
@@ -326,7 +326,7 @@ pub struct Welcome {
 pub struct HubAddress {
     /// The name in its certificate.
     pub name: Box<str>,
-    /// Where it is; `None`: where it was dialled.
+    /// Its address; `None`: the one dialled.
     pub address: Option<Box<str>>,
 }
 
@@ -337,7 +337,7 @@ pub struct Refused {
     pub sequence: u64,
     /// The kind of reason.
     pub reason: RefusalReason,
-    /// What is wrong and what to do.
+    /// Problem and next step, as a message.
     pub message: Arc<str>,
 }
 
@@ -354,9 +354,9 @@ pub enum RefusalReason {
     NotAMembersFact,
     /// A bound per member is reached.
     TooMany,
-    /// There is no room to record it for now; what the hub holds of the key stands, and it asks again.
+    /// There is no room to record it for now; the hub keeps its version of the key, and asks again.
     NoRoom,
-    /// The member's budget is used up; what the hub holds of the key stands, and it asks again when there is room.
+    /// The member's budget is used up; the hub keeps its version of the key, and asks again when there is room.
     OverBudget,
 }
 
@@ -372,7 +372,7 @@ impl RefusalReason {
         Self::OverBudget,
     ];
 
-    /// Nothing is wrong with the item: what the hub holds of the key stands, and the hub asks for it again.
+    /// Nothing is wrong with the item: the hub keeps its version of the key, and asks for it again.
     pub fn is_for_now(self) -> bool {
         matches!(self, Self::NoRoom | Self::OverBudget)
     }
@@ -391,8 +391,9 @@ impl RefusalReason {
     }
 }
 
-/// The hub's word that a membership has ended, for the holder of a key of it. No other refusal says this: an agent acts on
-/// it, and only on one about its own cluster and key, of an epoch that is not lower than the highest it has known.
+/// The hub's statement that a membership has ended, for the holder of one of its keys. No other refusal says this: an
+/// agent acts on it, and only on one about its own cluster and key, of an epoch that is not lower than the highest it
+/// has known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MembershipEnded {
     /// The cluster whose membership it was.
@@ -403,10 +404,10 @@ pub struct MembershipEnded {
     pub epoch: Epoch,
 }
 
-/// How the hub sees a source of facts.
+/// The hub's view of a source of facts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum SourceState {
-    /// Heard from.
+    /// The member is connected.
     Live,
     /// Silent for a while.
     Suspect,
@@ -443,7 +444,7 @@ impl SourceState {
         }
     }
 
-    /// True when it is no member. Whether what came from it may be deleted, [`Source::ended`] says.
+    /// True when it is no member. [`Source::ended`] says whether its objects may be deleted.
     pub fn is_gone(self) -> bool {
         matches!(self, Self::Left | Self::Evicted | Self::Forgotten)
     }
@@ -456,11 +457,11 @@ pub struct Source {
     pub cluster: ClusterId,
     /// Its state.
     pub state: SourceState,
-    /// Whether this hub process has its complete exports.
+    /// True if this hub process has its complete exports.
     pub listed: bool,
-    /// Whether its membership ended, or it was forgotten, before the eyes of this hub process.
+    /// True if this hub process saw its membership end, or saw it forgotten.
     pub ended: bool,
-    /// What becomes of its endpoints in a cluster where nothing confirms it any more; absent: the hub does not say.
+    /// The action on its endpoints in a cluster where nothing confirms it any more; absent: the hub does not say.
     pub on_loss: Option<LossAction>,
 }
 
@@ -489,11 +490,11 @@ pub enum DesiredKey {
 pub struct DesiredItem {
     /// Revision of the event that last changed it.
     pub revision: Revision,
-    /// What it is.
+    /// The change.
     pub change: DesiredChange,
 }
 
-/// What a derived object became.
+/// The change of a derived object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DesiredChange {
     /// An import.
@@ -529,12 +530,12 @@ impl ItemHash {
     }
 }
 
-/// What leads from one version of an object to another.
+/// The difference from one version of an object to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ItemDifference {
     /// Revision of the version that it leads to.
     pub revision: Revision,
-    /// Of which object.
+    /// The object.
     pub key: DesiredKey,
     /// The version that it leads from.
     pub base: ItemHash,
@@ -549,11 +550,11 @@ pub struct ItemDifference {
 pub enum Told {
     /// A whole object, or its removal.
     Whole(DesiredItem),
-    /// What changed of an object that the agent is thought to hold.
+    /// The difference of an object that the agent is thought to hold.
     Difference(ItemDifference),
     /// A whole object that this agent cannot read, of a newer hub.
     Unreadable {
-        /// Which object.
+        /// The object's key.
         key: DesiredKey,
         /// Why.
         why: Box<str>,

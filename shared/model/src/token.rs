@@ -30,12 +30,12 @@ impl TokenSecret {
         Self(random)
     }
 
-    /// Its bytes, for whoever sends it.
+    /// Its bytes, for its sender.
     pub fn bytes(&self) -> &[u8; TOKEN_BYTES] {
         &self.0
     }
 
-    /// What is recorded of it. The secret is random, so nothing is to be guessed from its hash.
+    /// The recorded hash. The secret is random, so its hash gives nothing away.
     pub fn hash(&self) -> TokenHash {
         TokenHash(Sha256::digest(self.0).into())
     }
@@ -60,7 +60,7 @@ impl TokenHash {
             .collect()
     }
 
-    /// Whether a text is the form of a token's name.
+    /// Returns true if a text has the form of a token's name.
     pub fn is_id(text: &str) -> bool {
         bytes::from_hex::<{ TOKEN_ID_DIGITS / 2 }>(text).is_some()
     }
@@ -72,7 +72,7 @@ impl fmt::Debug for TokenHash {
     }
 }
 
-/// Which ids a token is good for.
+/// The ids that a token is good for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TokenScope {
     /// This one.
@@ -99,7 +99,7 @@ pub enum InvalidScope {
 }
 
 impl TokenScope {
-    /// Whether the token is good for this id.
+    /// Returns true if the token is good for this id.
     pub fn covers(&self, cluster: &ClusterId) -> bool {
         match self {
             Self::Id(id) => id == cluster,
@@ -120,7 +120,7 @@ impl fmt::Display for TokenScope {
 impl FromStr for TokenScope {
     type Err = InvalidScope;
 
-    /// What has a star is a pattern.
+    /// A text with a star is a pattern.
     fn from_str(text: &str) -> Result<Self, InvalidScope> {
         if !text.contains('*') {
             return ClusterId::new(text).map(Self::Id).map_err(|_| InvalidScope::Id);
@@ -138,14 +138,14 @@ impl FromStr for TokenScope {
     }
 }
 
-/// What is recorded of a token when it is made.
+/// The record of a token when it is made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinToken {
     /// Its hash.
     pub hash: TokenHash,
     /// The ids that it is good for.
     pub scope: TokenScope,
-    /// How many clusters may join with it: 1 to [`TOKEN_USES_MAX`].
+    /// Number of clusters that may join with it: 1 to [`TOKEN_USES_MAX`].
     pub uses: u32,
     /// Until when.
     pub expires_at: UnixMillis,

@@ -2,7 +2,7 @@
 //! Never: shortens it.
 
 /// Returns the text with everything escaped that cannot be seen: control characters, direction marks, marks without a
-/// width. So it neither begins a line nor changes how one is shown. What can be seen stays as it is, quotes too.
+/// width. So it neither begins a line nor changes how one is shown. Visible characters stay as they are, quotes too.
 pub fn visible(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     let mut pair = String::with_capacity(8);

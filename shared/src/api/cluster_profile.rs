@@ -11,7 +11,7 @@ use super::{
     names::PROFILE_PROPERTY_VALUE_CHARS_MAX,
 };
 
-/// Who manages the cluster and how people call it.
+/// The cluster's manager and display name.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "multicluster.x-k8s.io",
@@ -44,7 +44,7 @@ pub struct ClusterManager {
     pub name: String,
 }
 
-/// What the manager knows of the cluster.
+/// The manager's knowledge of the cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterProfileStatus {
@@ -91,7 +91,7 @@ pub struct Property {
     /// The property's value, as in the cluster.
     #[schemars(length(min = 1, max = PROFILE_PROPERTY_VALUE_CHARS_MAX))]
     pub value: String,
-    /// When the value was last seen in the cluster, not when it was written here.
+    /// Time at which the value was last seen in the cluster, not when it was written here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_observed_time: Option<Time>,
 }
@@ -101,12 +101,12 @@ pub struct Property {
 pub struct AccessProvider {
     /// The provider's name, which the consumer's own configuration explains.
     pub name: String,
-    /// Where and how to connect.
+    /// The address and the means to connect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<AccessCluster>,
 }
 
-/// Where and how to connect: a cluster entry as in a kubeconfig.
+/// The address and the means to connect: a cluster entry as in a kubeconfig.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct AccessCluster {
@@ -115,7 +115,7 @@ pub struct AccessCluster {
     /// The name to expect in the server's certificate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls_server_name: Option<String>,
-    /// Whether the server's certificate goes unverified.
+    /// True if the server's certificate is not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure_skip_tls_verify: Option<bool>,
     /// Path of a file with the certificate authority.
@@ -128,7 +128,7 @@ pub struct AccessCluster {
     /// A proxy to go through: http, https or socks5.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy_url: Option<String>,
-    /// Whether responses travel uncompressed.
+    /// True if responses are not compressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disable_compression: Option<bool>,
     /// Anything else that a provider needs to know.
@@ -139,7 +139,7 @@ pub struct AccessCluster {
 /// Free-form information under a name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct NamedExtension {
-    /// Who the information is for.
+    /// Consumer that the information is for.
     pub name: String,
     /// The information: an object of any shape.
     #[schemars(schema_with = "any_object")]

@@ -1,5 +1,5 @@
-//! ClusterProperty (KEP-2149): one named fact about the cluster it is in.
-//! Field for field upstream's; what a name means is said in `names`.
+//! ClusterProperty (KEP-2149): one named fact about the cluster it is in. Field for field upstream's; `names` explains
+//! the names.
 
 use kube::CustomResource;
 use schemars::JsonSchema;

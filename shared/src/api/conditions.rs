@@ -21,15 +21,15 @@ pub const STATUS_UNKNOWN: &str = "Unknown";
 pub const MESSAGE_CHARS_MAX: usize = 32_768;
 /// Longest condition reason the API server takes, in characters.
 pub const REASON_CHARS_MAX: usize = 1024;
-/// What joins several conflict reasons into one: the reason's pattern allows no space.
+/// Separator of conflict reasons in one: the reason's pattern allows no space.
 pub const REASON_SEPARATOR: &str = ",";
 
 /// The `lastTransitionTime` of a condition that states none, or none that can be read. Old definitions (mcs-api v0.1.0)
 /// let it be left out, and upgrades of definitions keep what is stored.
 pub const UNKNOWN_TRANSITION: Time = Time(Timestamp::UNIX_EPOCH);
 
-/// Reads a `conditions` list as far as it can be read: one condition that is not as today's definitions have it must not
-/// make its object unreadable, for then no object of its kind could be listed.
+/// Reads a `conditions` list as far as possible: one condition that does not fit today's definitions must not make its
+/// object unreadable, because then no object of its kind could be listed.
 pub(super) fn lenient_conditions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Condition>, D::Error> {
     let stored = Value::deserialize(from)?;
     let stored = stored.as_array().into_iter().flatten();

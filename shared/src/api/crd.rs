@@ -20,7 +20,7 @@ use super::{
 const OLDER_VERSION: &str = "v1alpha1";
 /// The mcs-api release whose schema ours equals; only the category `multicluster` is added.
 const MCS_API_RELEASE: &str = "v0.5.2";
-/// How often our copy of that schema changed.
+/// Number of changes of our copy of that schema.
 const MCS_API_SCHEMA_REVISION: &str = "0";
 
 /// Every CRD that Tributary reads or writes objects of, in the order in which they are installed.
@@ -76,7 +76,7 @@ fn with_older_version(mut crd: CustomResourceDefinition) -> CustomResourceDefini
     crd
 }
 
-/// What tools compare before they replace an installed mcs-api CRD.
+/// Adds the labels that tools compare before they replace an installed mcs-api CRD.
 fn with_mcs_labels(mut crd: CustomResourceDefinition) -> CustomResourceDefinition {
     let labels = crd.metadata.labels.get_or_insert_default();
     labels.insert(LABEL_CRD_RELEASE_VERSION.to_owned(), MCS_API_RELEASE.to_owned());

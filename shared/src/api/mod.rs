@@ -1,5 +1,5 @@
-//! The Kubernetes kinds that Tributary brings along, as types, and the words that go with them.
-//! Forms only: conversion to the model stands in its own folder, and nothing here talks to a cluster.
+//! The Kubernetes kinds that Tributary brings along, as types, and the words that go with them. Forms only: the
+//! conversion to the model is in its own folder, and nothing here talks to a cluster.
 //!
 //! Objects are written in the stored version of their CRD (`v1beta1`; ClusterProfile: `v1alpha1`).
 
@@ -8,6 +8,7 @@ pub mod cluster_property;
 pub mod conditions;
 pub mod convert;
 pub mod crd;
+pub mod leader_lease;
 pub mod service_export;
 pub mod service_import;
 

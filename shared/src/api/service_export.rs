@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::conditions::{Condition, conditions_schema, lenient_conditions};
 
-/// What is exported along with the Service.
+/// Settings that are exported along with the Service.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "multicluster.x-k8s.io",
@@ -42,7 +42,7 @@ pub struct ServiceExportSpec {
     pub exported_annotations: Option<BTreeMap<String, String>>,
 }
 
-/// What became of the export.
+/// The state of the export.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceExportStatus {

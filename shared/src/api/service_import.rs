@@ -11,7 +11,7 @@ use super::conditions::{Condition, conditions_schema, lenient_conditions};
 /// Most clusterset IPs, and most IP families, of one import: one of each family.
 pub const IPS_MAX: usize = 2;
 
-/// How the service is reached and what is behind it.
+/// The service's type, ports and clusters.
 #[derive(CustomResource, Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
     group = "multicluster.x-k8s.io",
@@ -51,18 +51,18 @@ pub struct ServiceImportSpec {
     /// ClientIP or None; without meaning for a headless service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity: Option<String>,
-    /// How long session affinity lasts.
+    /// Duration of session affinity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_affinity_config: Option<SessionAffinityConfig>,
     /// Cluster or Local.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub internal_traffic_policy: Option<String>,
-    /// Which endpoints are preferred, as in a Service.
+    /// Preference among endpoints, as in a Service.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traffic_distribution: Option<String>,
 }
 
-/// How clients reach a service of the clusterset.
+/// The way in which clients reach a service of the clusterset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum ServiceImportType {
     #[default]
@@ -84,14 +84,14 @@ pub struct ServicePort {
     /// TCP, UDP or SCTP. Nothing defaults it here, and DNS needs it: always write it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<String>,
-    /// What is spoken on this port, for those who can use the hint.
+    /// The application protocol of this port, as a hint.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub app_protocol: Option<String>,
     /// The port's number.
     pub port: i32,
 }
 
-/// Where the service comes from and whether it can be used here.
+/// The clusters that the service comes from, and its usability here.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServiceImportStatus {
@@ -106,7 +106,7 @@ pub struct ServiceImportStatus {
     )]
     #[schemars(schema_with = "conditions_schema")]
     pub conditions: Vec<Condition>,
-    /// Whether the imported EndpointSlices are in this cluster.
+    /// Publication of the imported EndpointSlices in this cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint_slice_objects: Option<EndpointSliceObjects>,
 }
@@ -119,7 +119,7 @@ pub struct ClusterStatus {
     pub cluster: String,
 }
 
-/// Whether imported EndpointSlices are published.
+/// Publication of imported EndpointSlices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(missing_docs)] // as for ServiceImportType
 pub enum EndpointSliceObjects {

@@ -30,7 +30,7 @@ struct FollowedKind {
     /// The versions that can be spoken, the newest first. Their schemas are one, but for fields that older ones lack or
     /// that newer ones refuse, and nobody writes; the API server keeps one object for all of them.
     versions: [&'static str; 2],
-    /// Where the older one is what a cluster lacks fields by.
+    /// True if a cluster with the older version lacks fields because of it.
     older_lacks_fields: bool,
 }
 
@@ -51,7 +51,7 @@ const KINDS: [FollowedKind; 4] = [
         versions: ["v1beta1", "v1alpha1"],
         older_lacks_fields: true,
     },
-    // What is written satisfies both: v1alpha1 is what every release stores.
+    // A write satisfies both: v1alpha1 is what every release stores.
     FollowedKind {
         group: MULTICLUSTER_GROUP,
         plural: "clusterprofiles",
@@ -135,7 +135,7 @@ impl ServedVersions {
             }
             return Ok(answer);
         }
-        // Of the version that was asked for first: there is one.
+        // The result for the version that was asked for first: there is one.
         unserved.ok_or_else(|| kube::Error::Service("no version was asked for".into()))
     }
 
@@ -199,7 +199,7 @@ impl Asked {
     }
 }
 
-/// No path leads there: a version that is not served. An object that is not there is told in JSON.
+/// No path leads there: a version that is not served. A missing object is reported in JSON.
 fn is_no_path(answer: &Response<Body>) -> bool {
     let plain = |value: &HeaderValue| value.as_bytes().starts_with(b"text/plain");
     answer.status() == StatusCode::NOT_FOUND && answer.headers().get(header::CONTENT_TYPE).is_some_and(plain)

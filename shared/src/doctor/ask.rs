@@ -20,7 +20,7 @@ const QUESTIONS_AT_ONCE: usize = 8;
 /// Most versions of a group that are looked at.
 const VERSIONS_MAX: usize = 16;
 
-/// What is served of some groups: plural names by `GROUP/VERSION`.
+/// The served resources of some groups: plural names by `GROUP/VERSION`.
 pub type Served = BTreeMap<String, BTreeSet<String>>;
 
 /// Waits for an answer, and gives an API server's refusal in its own words.
@@ -39,7 +39,7 @@ pub fn told(error: &kube::Error) -> String {
     }
 }
 
-/// What is served of these groups.
+/// Reads the served resources of these groups.
 pub async fn served(client: &Client, groups: &[&str]) -> Result<Served, String> {
     let all = within(client.list_api_groups()).await?;
     let mut served = Served::new();
@@ -54,7 +54,7 @@ pub async fn served(client: &Client, groups: &[&str]) -> Result<Served, String> 
     Ok(served)
 }
 
-/// What the account of `client` may do of these, in their order.
+/// Asks for the rights of the account of `client`, in this order.
 pub async fn rights(client: &Client, rights: Vec<Right>) -> Vec<Answered> {
     let asked = rights.into_iter().map(|right| async {
         let answer = may(client, &right).await;

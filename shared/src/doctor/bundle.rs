@@ -20,7 +20,7 @@ pub const BUNDLE_BYTES_MAX: usize = 48 * 1024 * 1024;
 pub const PART_WAIT: Duration = Duration::from_secs(10);
 /// Longest time for all of it; what is not there by then is left out, and says so.
 pub const BUNDLE_WAIT: Duration = Duration::from_secs(50);
-/// What stands at the end of a text that was cut.
+/// The end of a text that was cut.
 const CUT: &str = "\n[cut here: the bound of a file is reached]\n";
 
 /// A directory that is being filled.
@@ -66,7 +66,7 @@ impl Bundle {
         Ok(())
     }
 
-    /// What was written.
+    /// The files written.
     pub fn files(&self) -> &[String] {
         &self.files
     }

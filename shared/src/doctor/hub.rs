@@ -14,20 +14,20 @@ pub const CLOCK_DIFFERENCE_MAX: u64 = 10_000;
 /// The least step of the time that a hub says, in milliseconds.
 const CLOCK_STEP: u64 = 1_000;
 
-/// What was seen at one address. What could not be looked at because of what came before is absent.
+/// The findings at one address. A step behind a failed one is absent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HubSeen {
     /// As it was given.
     pub address: String,
     /// The host in it.
     pub host: String,
-    /// What its name resolves to.
+    /// The addresses of its name.
     pub name: Result<Vec<String>, String>,
-    /// Whether the port took a connection.
+    /// The outcome of connecting to the port.
     pub port: Option<Result<(), PortProblem>>,
-    /// What was shown in the handshake.
+    /// The certificates in the handshake.
     pub shown: Option<Result<Shown, NoHandshake>>,
-    /// What it answered to a question with our certificate.
+    /// The answer to a request with our certificate.
     pub answer: Option<Result<Answer, String>>,
 }
 
@@ -55,7 +55,7 @@ pub enum NoHandshake {
     Other(String),
 }
 
-/// What was shown in the handshake.
+/// The certificates in the handshake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shown {
     /// HTTP/2 was agreed on.
@@ -64,7 +64,7 @@ pub struct Shown {
     pub identity: Result<String, String>,
     /// The names and addresses that its certificate bears.
     pub names: Vec<String>,
-    /// Whether we take it for our hub.
+    /// The check that it is our hub.
     pub verified: Result<(), NotVerified>,
 }
 
@@ -77,33 +77,33 @@ pub enum NotVerified {
     Expired,
     /// Its certificate is not valid yet.
     NotYet,
-    /// It is somebody else; what is said of it.
+    /// It is another process; the message about it.
     Somebody(String),
     /// Something else.
     Other(String),
 }
 
-/// What a hub answered.
+/// A hub's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
     /// Its version.
     pub version: String,
-    /// What its clock showed, in whole seconds; older hubs do not say.
+    /// Its clock, in whole seconds; older hubs do not send it.
     pub clock: Option<UnixMillis>,
-    /// When it was asked, by our clock.
+    /// Time at which it was asked, by our clock.
     pub asked: UnixMillis,
-    /// When the answer was there, by our clock.
+    /// Time at which the answer was there, by our clock.
     pub answered: UnixMillis,
 }
 
 impl HubSeen {
-    /// Whether it took our certificate.
+    /// Returns true if it accepted our certificate.
     pub fn took_us(&self) -> bool {
         matches!(self.answer, Some(Ok(_)))
     }
 }
 
-/// What is wrong with a hub. Of what follows from a fault nothing is said.
+/// Checks a hub. The consequences of a fault are not reported.
 pub fn hub(seen: &HubSeen) -> Vec<Check> {
     let mut checks = vec![name(seen)];
     checks.extend(seen.port.as_ref().map(|tried| port(seen, tried)));
@@ -169,7 +169,7 @@ fn port(seen: &HubSeen, tried: &Result<(), PortProblem>) -> Check {
     }
 }
 
-/// What ends TLS in front of a hub, and what to do about it.
+/// A fault: something ends TLS in front of a hub. Says what to do about it.
 fn proxy(what: String) -> Check {
     Check::fault(
         "hub-tls",
@@ -281,7 +281,7 @@ fn clock(seen: &HubSeen, answer: &Answer) -> Check {
     )
 }
 
-/// Whether nothing at all is wrong with these checks.
+/// Returns true if all of these checks are good.
 pub fn all_fine(checks: &[Check]) -> bool {
     let good = |check: &Check| {
         matches!(

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::report::Report;
 
-/// How to print.
+/// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Output {
     /// Lines for people.

@@ -245,7 +245,7 @@ fn not_verified(error: &rustls::Error) -> NotVerified {
     }
 }
 
-/// One question, as whoever we are: a member reads of its clusterset what concerns it, an operator and a reader all of it.
+/// One request, whoever we are: a member reads what concerns it in its clusterset, an operator and a reader all of it.
 async fn ask(address: &HubAddress, credentials: &Credentials) -> Result<Answer, String> {
     let asked = now();
     let silent = format!("no answer within {} s", STEP_WAIT.as_secs());
@@ -294,12 +294,12 @@ async fn ask(address: &HubAddress, credentials: &Credentials) -> Result<Answer, 
 /// The way to hubs.
 pub fn connector(hubs: Vec<HubAddress>, credentials: &Credentials) -> HubConnector {
     let live = LiveCredentials::new(credentials.clone());
-    // What is wrong with the environment is told where hubs are looked at.
+    // Faults of the environment are reported where hubs are checked.
     let dial = HubDial::from_environment().unwrap_or_default();
     HubConnector::new(hubs, live, Arc::new(dial), TlsMetrics::default())
 }
 
-/// What a refusal says.
+/// The text of a refusal.
 pub fn refused(status: &Status) -> String {
     if let Some(reason) = explain(status) {
         return reason;

@@ -1,4 +1,4 @@
-//! What the doctors of hub and agent share: what a look found, as a person and as a program read it.
+//! The common part of the doctors of hub and agent: findings for people and for programs.
 //!
 //! * [`report`]: the checks, their words and the exit code; pure. [`json`]: the same for programs.
 //! * [`own`]: the files of this process's own certificate; [`hub`]: a hub as somebody who dials it sees it; both pure.

@@ -10,16 +10,16 @@ const ENDS_SOON_PART: u64 = 10;
 /// Milliseconds of a second.
 const SECOND: u64 = 1_000;
 
-/// What the files are.
+/// The state of the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnSeen {
-    /// What they hold, if they can be used.
+    /// Their content, if they can be used.
     pub files: Result<OwnCertificate, FilesProblem>,
     /// Everybody on the machine may read the key.
     pub key_for_all: bool,
 }
 
-/// Why they cannot be used, and what is said of it.
+/// The reason why they cannot be used, and the message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilesProblem {
     /// A file cannot be read, or holds something else.
@@ -32,7 +32,7 @@ pub enum FilesProblem {
     Roots(String),
 }
 
-/// What the certificate says.
+/// The content of the certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnCertificate {
     /// Its URI.
@@ -41,28 +41,28 @@ pub struct OwnCertificate {
     pub role: String,
     /// The name in it.
     pub name: String,
-    /// Who issued it, as it says itself.
+    /// Its issuer, as it names it.
     pub issuer: String,
     /// Valid from then on.
     pub not_before: UnixMillis,
     /// Valid until then.
     pub not_after: UnixMillis,
-    /// Whether it leads to an authority in `--tls-ca`, and why not.
+    /// The check that it leads to an authority in `--tls-ca`.
     pub leads_to_root: Result<(), String>,
 }
 
-/// Whose certificate is wanted, and the command that issues it.
+/// The wanted owner of the certificate, and the command that issues it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
     /// The role.
     pub role: &'static str,
     /// The name, if it is known.
     pub name: Option<String>,
-    /// What issues such a certificate.
+    /// The command that issues such a certificate.
     pub issue: String,
 }
 
-/// What is wrong at a time. `taken` is true if a hub took the certificate just now: then who vouches for it is no question.
+/// Checks our own certificate at a time. `taken` is true if a hub accepted it just now: then its issuer is not checked.
 pub fn own(seen: &OwnSeen, wanted: &Wanted, now: UnixMillis, taken: bool) -> Vec<Check> {
     let certificate = match &seen.files {
         Ok(certificate) => certificate,
@@ -83,14 +83,14 @@ pub fn own(seen: &OwnSeen, wanted: &Wanted, now: UnixMillis, taken: bool) -> Vec
             "chmod 600 on that file; if others use the machine, issue another certificate with another key",
         ));
     }
-    // Out of its time it leads nowhere, which is said already.
+    // Outside its validity it leads nowhere, which is reported already.
     if is_in_time(certificate, now) {
         checks.push(issuer(certificate, taken));
     }
     checks
 }
 
-/// Whether a certificate is of its time.
+/// Returns true if a certificate is within its validity.
 fn is_in_time(certificate: &OwnCertificate, now: UnixMillis) -> bool {
     certificate.not_before <= now && now < certificate.not_after
 }

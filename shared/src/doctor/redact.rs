@@ -1,15 +1,15 @@
 //! Owns: taking keys and tokens out of texts: those that are known, and whatever looks like one. Pure.
 //! Never: reads a file.
 
-/// What stands in the place of a secret.
+/// Replaces a secret.
 pub const REDACTED: &str = "[redacted]";
 /// Shorter texts are no secrets: taking them out would take out words.
 const SECRET_CHARS_MIN: usize = 12;
-/// How a PEM block of a private key begins and ends.
+/// The beginning and the end of a PEM block of a private key.
 const KEY_BEGIN: &str = "-----BEGIN";
 const KEY_END: &str = "-----END";
 const KEY_WORD: &str = "PRIVATE KEY-----";
-/// How a JSON Web Token begins: an object in base64.
+/// The beginning of a JSON Web Token: an object in base64.
 const TOKEN_BEGIN: &str = "eyJ";
 /// Fields of kubeconfigs and Secrets that hold credentials, as they are written in YAML or JSON.
 const CREDENTIAL_FIELDS: [&str; 7] = [
@@ -22,7 +22,7 @@ const CREDENTIAL_FIELDS: [&str; 7] = [
     "join-string",
 ];
 
-/// What must not leave this machine.
+/// Secrets that must not leave this machine.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
     known: Vec<String>,

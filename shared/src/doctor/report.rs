@@ -18,13 +18,13 @@ const NAME_WIDTH: usize = 22;
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// What it is called; the same in every release.
+    /// Its name; the same in every release.
     pub name: &'static str,
-    /// How it is.
+    /// Its verdict.
     pub verdict: Verdict,
 }
 
-/// How a thing is.
+/// The verdict of a check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// As it should be.
@@ -33,16 +33,16 @@ pub enum Verdict {
     Note(String),
     /// Not as it should be.
     Fault {
-        /// What is wrong.
+        /// The fault.
         what: String,
-        /// What to do about it: a command, or a sentence.
+        /// The next step: a command, or a sentence.
         fix: String,
     },
     /// It should have been looked at, and could not.
     Unseen {
         /// Why.
         why: String,
-        /// What to do, so that it can.
+        /// The next step that makes the check possible.
         fix: String,
     },
     /// There is nothing to look at, or not from here.
@@ -89,7 +89,7 @@ impl Check {
         Self { name, verdict }
     }
 
-    /// Whether something is wrong.
+    /// Returns true if there is a fault.
     pub fn is_fault(&self) -> bool {
         matches!(self.verdict, Verdict::Fault { .. })
     }
@@ -107,7 +107,7 @@ impl Verdict {
         }
     }
 
-    /// What was found, and what to do if anything is to be done.
+    /// The finding, and the next step if there is one.
     pub fn words(&self) -> (String, Option<String>) {
         match self {
             Self::Fine(what) | Self::Note(what) | Self::Skipped(what) => (plain(what), None),
@@ -117,7 +117,7 @@ impl Verdict {
 }
 
 impl Report {
-    /// Those that are wrong.
+    /// The faults.
     pub fn faults(&self) -> impl Iterator<Item = &Check> {
         self.checks.iter().filter(|check| check.is_fault())
     }
@@ -127,7 +127,7 @@ impl Report {
         self.checks.extend(checks);
     }
 
-    /// What the process ends with.
+    /// The exit code of the process.
     pub fn exit_code(&self) -> u8 {
         let unseen = |check: &Check| matches!(check.verdict, Verdict::Unseen { .. });
         if self.faults().next().is_some() {

@@ -6,17 +6,17 @@ use super::report::Check;
 /// Verbs on one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rights {
-    /// Where; empty: everywhere.
+    /// The namespace; empty: everywhere.
     pub namespace: &'static str,
     /// Empty for the core group.
     pub group: &'static str,
     /// With a slash and the subresource if it is one; empty for a path.
     pub resource: &'static str,
-    /// Of this object only; empty: of any.
+    /// For this object only; empty: for any.
     pub name: &'static str,
     /// Beside resources; empty for a resource.
     pub path: &'static str,
-    /// What may be done.
+    /// The verbs.
     pub verbs: &'static [&'static str],
 }
 
@@ -31,7 +31,7 @@ pub struct Right {
     pub verb: &'static str,
 }
 
-/// What a cluster said of a right.
+/// A cluster's answer about a right.
 pub type Answered = (Right, Result<bool, String>);
 
 impl Rights {
@@ -65,7 +65,7 @@ impl Rights {
         Self { name, ..self }
     }
 
-    /// Each of them; `stands_for` is a namespace in the table and the one that it stands for.
+    /// Each of them; `stands_for` has a namespace in the table and the one that it represents.
     pub fn each<'a>(self, stands_for: (&'a str, &'a str)) -> impl Iterator<Item = Right> + 'a {
         let namespace = if self.namespace == stands_for.0 {
             stands_for.1
@@ -99,7 +99,7 @@ impl std::fmt::Display for Right {
     }
 }
 
-/// What is wrong; `fix` gives the rights that are missing.
+/// Checks the answers; `fix` gives the missing rights.
 pub fn rights(answered: &[Answered], fix: &str) -> Check {
     let name = "rights";
     let of = |wanted: &dyn Fn(&Result<bool, String>) -> bool| {

@@ -7,17 +7,16 @@ use std::{collections::BTreeMap, time::Duration};
 /// So long a Lease of a process was seen to stand still, at least, before it goes: people see who was there.
 pub(super) const COLLECT_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// An identity Lease as it stands.
+/// An identity Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Identity {
     /// Its resourceVersion, or anything that differs in every version.
     pub(super) version: Box<str>,
-    /// Whether it is over by the times in it and the clock of whoever looks. One that says no time counts from its
-    /// creation.
+    /// True if it is over by its own times and the observer's clock. A Lease without times counts from its creation.
     pub(super) is_over: bool,
 }
 
-/// One who looks at the identity Leases of others.
+/// An observer of the identity Leases of others.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Collector(BTreeMap<Box<str>, (Box<str>, Duration)>);
 

@@ -1,6 +1,5 @@
-//! The admin port: `/livez`, `/readyz`, `/metrics` over plain HTTP, GET only.
-//! It shows nothing of any cluster's state, and nothing can be changed through it.
-//! How many may come, and for how long, says [`super::http`].
+//! The admin port: `/livez`, `/readyz`, `/metrics` over plain HTTP, GET only. It shows nothing of any cluster's state,
+//! and nothing can be changed through it. [`super::http`] bounds the number and the time of connections.
 
 use std::{future::ready, net::SocketAddr, sync::Arc};
 

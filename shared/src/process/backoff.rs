@@ -1,4 +1,4 @@
-//! How long to wait before the next try: doubling, bounded, spread at random.
+//! The delay before the next attempt: doubling, bounded, spread at random.
 //! Pure: it reads no clock, makes no randomness and never sleeps.
 
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Owns: a port of HTTP/1.1 with a router behind it: who comes is let in, answered, and let go.
-//! Whoever reaches it takes a bounded number of descriptors ([`super::visitors`]), and none for long without a request.
+//! Owns: a port of HTTP/1.1 with a router behind it: connections are accepted, answered, and closed. A peer takes a
+//! bounded number of descriptors ([`super::visitors`]), and none for long without a request.
 //! Never: knows what is asked.
 
 use std::{pin::pin, time::Duration};
@@ -18,17 +18,17 @@ use tracing::warn;
 
 use super::visitors::{Asked, Visitors};
 
-/// How long a connection may be open without a whole head of a request, from its beginning or since the last one.
+/// Time for which a connection may be open without a complete request head, from its beginning or since the last one.
 const REQUEST_WAIT: Duration = Duration::from_secs(10);
 /// Bytes of a request's head, of what is read of its body at once, and of an answer that nobody reads.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;
-/// How long an answer may take when the process ends.
+/// Time that an answer may take when the process ends.
 const FAREWELL_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause after the listener reports an error (no file descriptors left, for example).
 const LISTENER_ERROR_PAUSE: Duration = Duration::from_millis(100);
 
-/// Serves until the token is cancelled. What a socket becomes, as by a handshake, says `greet`; `None` lets it go, and so
-/// does [`REQUEST_WAIT`] without either.
+/// Serves until the token is cancelled. `greet` turns a socket into a stream, as by a handshake; `None` lets it go, and
+/// so does [`REQUEST_WAIT`] without either.
 pub async fn serve_http<IO, F>(
     name: &'static str,
     listener: TcpListener,

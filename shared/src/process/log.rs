@@ -5,21 +5,21 @@
 //! | `error` | a person must act, now or soon: the log is sick, a certificate has expired, the process ends |
 //! | `warn` | something is wrong; it heals by itself or needs a look by daylight: a hub is unreachable, an object was refused |
 //! | `info` | a state changed: started, listed, connected, a member joined, drained. Quiet when nothing changes |
-//! | `debug` | expected ends and single steps: a connection closed, a watch restarted, a handshake by a stranger failed |
+//! | `debug` | expected ends and single steps: a connection closed, a watch restarted, a handshake of an unauthenticated peer failed |
 //! | `trace` | contents, for development |
 //!
-//! Whatever a stranger can cause at will is `debug` and a metric, never a higher level. Values are fields, not
-//! part of the sentence; identity (cluster, session) stands in spans.
+//! Whatever an unauthenticated peer can cause at will is `debug` and a metric, never a higher level. Values are fields,
+//! not part of the sentence; identity (cluster, session) is in spans.
 
 use std::io;
 
 use tracing_subscriber::{EnvFilter, fmt, util::SubscriberInitExt};
 
-/// What is logged unless something else is asked for. The library that watches warns at every retry of a watch that
-/// is not permitted; the agent says that itself, once. The one that speaks HTTP/2 warns of what any peer can do at will.
+/// Default log filter. The watch library warns at every retry of a watch that is not permitted; the agent reports that
+/// itself, once. The HTTP/2 library warns of acts that any peer can repeat at will.
 const DEFAULT_FILTER: &str = "info,kube_runtime::watcher=error,h2=error";
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum LogFormat {
     /// For people.
@@ -32,7 +32,7 @@ pub enum LogFormat {
 /// The log flags; flatten them into a program's own.
 #[derive(Debug, Clone, PartialEq, Eq, clap::Args)]
 pub struct LogArgs {
-    /// How log lines on standard error look
+    /// Format of log lines on standard error
     #[arg(
         long,
         env = "TRIBUTARY_LOG_FORMAT",
@@ -43,7 +43,7 @@ pub struct LogArgs {
         global = true
     )]
     pub log_format: LogFormat,
-    /// What is logged: a level, or levels per module, for example info,tributary_shared::tls=debug
+    /// Log filter: a level, or levels per module, for example info,tributary_shared::tls=debug
     #[arg(
         long,
         env = "TRIBUTARY_LOG_FILTER",
@@ -63,7 +63,7 @@ pub enum LogInitError {
     Filter {
         /// The filter as given.
         filter: String,
-        /// What is wrong with it.
+        /// The problem.
         problem: String,
     },
     /// Something else logs already.

@@ -68,7 +68,7 @@ impl Metrics {
         Self(registry)
     }
 
-    /// Where parts register what they count.
+    /// The registry for the metrics of all parts.
     pub fn registry(&mut self) -> &mut Registry {
         &mut self.0
     }
@@ -126,15 +126,15 @@ fn plain(text: &str) -> String {
     plain
 }
 
-/// One metric with what is said of it, and its samples.
+/// One metric with its description and its samples.
 #[derive(Default)]
 struct Family<'a> {
     described: Vec<&'a str>,
     samples: Vec<&'a str>,
 }
 
-/// Several parts of a process count the same under labels of their own, and the encoder writes a metric again for each of
-/// them; the form allows each metric once. Of what is in order nothing is moved.
+/// Several parts of a process count the same under labels of their own, and the encoder writes a metric again for each
+/// of them; the form allows each metric once. Lines in order are not moved.
 fn with_each_family_once(text: &str) -> String {
     let mut families: Vec<Family<'_>> = Vec::new();
     let mut places = BTreeMap::new();

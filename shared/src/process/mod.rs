@@ -1,4 +1,4 @@
-//! What every process needs around its work: logs, metrics, readiness, the admin port, shutdown and supervision.
+//! The common surroundings of every process: logs, metrics, readiness, the admin port, shutdown and supervision.
 //!
 //! A `main` reads: `install_crypto_provider`, parse flags, [`LogArgs::init`], build the parts with a
 //! [`Readiness`] handle each, [`Supervisor::spawn`] them, [`Supervisor::run`], all

@@ -1,4 +1,4 @@
-//! Owns: the time since some moment, for whoever measures and must never be set back.
+//! Owns: the time since some moment, for measurements that must never be set back.
 //! Never: says what time it is.
 
 use std::{sync::Arc, time::Duration};

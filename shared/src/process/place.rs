@@ -3,9 +3,9 @@
 
 use crate::api::names::TRIBUTARY_NAMESPACE;
 
-/// Where a pod finds the namespace it runs in.
+/// The file with a pod's own namespace.
 const POD_NAMESPACE_FILE: &str = "/var/run/secrets/kubernetes.io/serviceaccount/namespace";
-/// Where Linux tells the host name.
+/// Linux's file with the host name.
 const HOST_NAME_FILE: &str = "/proc/sys/kernel/hostname";
 
 /// The name of the host that this process runs on; in a pod the pod's name.

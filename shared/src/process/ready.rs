@@ -1,6 +1,6 @@
-//! Readiness as named handles: the process is ready when every handle has been dropped.
-//! Whoever has something to finish first holds a handle; there is no flag that somebody could forget to set.
-//! A process of several parts is ready while one of them is: who asks one part must not lose the others with it.
+//! Readiness as named handles: the process is ready when every handle has been dropped. A part with work to finish
+//! first holds a handle; there is no flag that somebody could forget to set. A process of several parts is ready while
+//! one of them is: who asks one part must not lose the others with it.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use tokio::sync::watch;
 
 type Awaited = BTreeMap<String, usize>;
 
-/// What the process waits for before it is ready. Clones are the same readiness.
+/// The conditions of a process's readiness. Clones are the same readiness.
 #[derive(Clone)]
 pub struct Readiness {
     awaited: Arc<Mutex<Awaited>>,
@@ -64,8 +64,8 @@ impl Readiness {
         part
     }
 
-    /// Whether the process can be used, and what people are told: what is awaited, and how each part stands. Of several
-    /// parts one that is ready is enough.
+    /// Readiness of the process, and its text for people: the awaited conditions, and the state of each part. Of
+    /// several parts one that is ready is enough.
     pub fn told(&self) -> (bool, String) {
         let (awaited, parts) = (self.awaited(), self.parts.lock());
         let parts = parts.unwrap_or_else(PoisonError::into_inner);

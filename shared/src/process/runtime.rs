@@ -3,7 +3,7 @@
 
 use anyhow::Context;
 
-/// How many threads a process's tasks run on, besides those of blocking calls.
+/// Number of threads for a process's tasks, besides those of blocking calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Threads {
     /// One: little work at a time, which would cost more in waking another thread than is gained by it.

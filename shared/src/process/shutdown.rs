@@ -30,7 +30,7 @@ impl Shutdown {
         self.drain.cancel();
     }
 
-    /// The shutdown of a part: it drains and aborts with the whole, and alone when it is told to.
+    /// The shutdown of a part: it drains and aborts with the whole, and alone when told to.
     pub fn part(&self) -> Self {
         Self {
             drain: self.drain.child_token(),

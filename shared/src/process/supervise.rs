@@ -15,7 +15,7 @@ pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(20);
 /// Holds the critical tasks.
 pub struct Supervisor {
     shutdown: Shutdown,
-    /// What is said when the end of a task ends them all.
+    /// The log line when the end of a task ends them all.
     ending: &'static str,
     tasks: JoinSet<anyhow::Result<()>>,
     names: BTreeMap<Id, &'static str>,
@@ -143,7 +143,7 @@ fn died(error: JoinError) -> anyhow::Error {
     }
 }
 
-/// What `main` returns: success, or 1 with the error and its causes on standard error.
+/// The result of `main`: success, or 1 with the error and its causes on standard error.
 pub fn exit_code(result: anyhow::Result<()>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -15,7 +15,7 @@ use tokio::task::{AbortHandle, JoinError, JoinSet};
 /// the file descriptors that a process keeps for other things than the port of its clusters.
 pub const HTTP_CONNECTIONS_MAX: usize = 64;
 
-/// Who is connected, in the order in which they came.
+/// The open connections, oldest first.
 #[derive(Default)]
 pub(super) struct Visitors {
     present: VecDeque<Visitor>,
@@ -27,7 +27,7 @@ struct Visitor {
     asked: Asked,
 }
 
-/// Whether a visitor has asked for anything yet; clones are of the same one.
+/// Set once a visitor has sent a request; clones are of the same one.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asked(Arc<AtomicBool>);
 
@@ -43,8 +43,8 @@ impl Asked {
 }
 
 impl Visitors {
-    /// Lets one in. Where there are too many, the oldest that has asked for nothing goes, or else the oldest: nobody who
-    /// only stays keeps a probe out.
+    /// Lets one in. If there are too many, the oldest that has asked for nothing is closed, or else the oldest: an idle
+    /// peer keeps no probe out.
     pub(super) async fn enter<V>(&mut self, visit: impl FnOnce(Asked) -> V)
     where
         V: Future<Output = ()> + Send + 'static,

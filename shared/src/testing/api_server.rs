@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 
 /// An API server that refuses whatever it is asked, and counts.
 pub struct RefusingServer {
-    /// Where it listens, as a kubeconfig names it.
+    /// Its URI, as in a kubeconfig.
     pub uri: String,
     asked: Arc<AtomicUsize>,
 }
@@ -40,7 +40,7 @@ impl RefusingServer {
         Self { uri, asked }
     }
 
-    /// How many requests it has refused.
+    /// Number of refused requests.
     pub fn asked(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
@@ -58,7 +58,7 @@ pub struct Asked {
 
 /// An API server that answers what a test says, over a real socket.
 pub struct ScriptedServer {
-    /// Where it listens, as a kubeconfig names it.
+    /// Its URI, as in a kubeconfig.
     pub uri: String,
 }
 

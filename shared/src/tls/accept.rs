@@ -37,7 +37,7 @@ use super::{
 
 /// Connections that are authenticated and not yet taken by the server.
 const READY_MAX: usize = 64;
-/// How long a refused client has for reading the alert.
+/// Time for a refused client to read the alert.
 const REFUSED_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes that are still read from a refused client.
 const REFUSED_BYTES_MAX: u64 = 64 * 1024;
@@ -164,7 +164,7 @@ where
     while handshakes.join_next().await.is_some() {}
 }
 
-/// What a handshake needs.
+/// The inputs of a handshake.
 struct Greeter<IO> {
     bounds: DoorBounds,
     credentials: Arc<LiveCredentials>,
@@ -297,7 +297,7 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
         }
     }
 
-    /// What a handshake comes to, unless its peer is silent or it takes too long.
+    /// The result of a handshake, unless its peer is silent or it takes too long.
     async fn in_time<T>(&self, pulse: &Pulse, handshake: impl Future<Output = T>) -> Option<T> {
         let mut handshake = std::pin::pin!(handshake);
         let end = Instant::now() + self.bounds.handshake;
@@ -306,7 +306,7 @@ impl<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static> Greeter<IO> {
             if let Ok(done) = timeout_at(until, &mut handshake).await {
                 return Some(done);
             }
-            // Something may have been heard since.
+            // Something may have been received since.
             let now = Instant::now();
             if now >= end.min(pulse.last() + self.bounds.handshake_silence) {
                 return None;

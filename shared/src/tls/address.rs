@@ -1,5 +1,4 @@
-//! Where a hub is reached: `https://HOST:PORT`.
-//! It checks the form; it never resolves a name.
+//! A hub's address: `https://HOST:PORT`. It checks the form; it never resolves a name.
 
 use std::{fmt, str::FromStr};
 

@@ -1,4 +1,4 @@
-//! Owns: how many may come to a hub's port, and how long they may take: the bounds of [`super::accept`].
+//! Owns: the number of connections to a hub's port, and their times: the bounds of [`super::accept`].
 //! Never: counts anybody.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::{identity::Role, process::HTTP_CONNECTIONS_MAX};
 pub const HANDSHAKES_MAX: usize = 512;
 /// Established connections at the same time; one more is refused after its handshake.
 pub const CONNECTIONS_MAX: usize = 16_384;
-/// Of those, how many only operators may have.
+/// The part of them that only operators may have.
 pub const OPERATORS_RESERVE: usize = 256;
 /// Connections of one member at the same time. An agent has one; the rest is for one that comes back before its old
 /// ones are found dead, and for people with its certificate.
@@ -18,11 +18,11 @@ pub const MEMBER_CONNECTIONS_MAX: usize = 8;
 pub const OPERATOR_CONNECTIONS_MAX: usize = 64;
 /// Connections of one reader at the same time: fewer than an operator's, and never of the operators' reserve.
 pub const READER_CONNECTIONS_MAX: usize = 16;
-/// How long a socket may be silent before its handshake is finished.
+/// Time for which a socket may be silent before its handshake is finished.
 pub const HANDSHAKE_SILENCE_MAX: Duration = Duration::from_secs(2);
 /// Longest time for a handshake.
 pub(super) const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// A connection of which nothing was heard for so long is dead or nearly: a probe went unanswered.
+/// A connection that was silent for so long is dead or nearly: a probe went unanswered.
 const CONNECTION_SILENCE_MAX: Duration = Duration::from_secs(30);
 /// File descriptors that a hub uses for other things than its port: the log, the admin port, that of an admission webhook,
 /// its own cluster's API.
@@ -40,7 +40,7 @@ const LEAST: usize = 16;
 pub struct DoorBounds {
     /// Sockets whose handshake is not finished.
     pub handshakes: usize,
-    /// How long such a socket may be silent …
+    /// Time for which such a socket may be silent …
     pub handshake_silence: Duration,
     /// … and how long its handshake may take.
     pub handshake: Duration,
@@ -54,7 +54,7 @@ pub struct DoorBounds {
     pub of_operator: usize,
     /// Connections of one reader.
     pub of_reader: usize,
-    /// Of a connection with open calls: how long it may be silent before it goes for a newer one of its holder.
+    /// Time for which a connection with open calls may be silent before it goes for a newer one of its holder.
     pub connection_silence: Duration,
 }
 

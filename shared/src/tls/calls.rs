@@ -6,14 +6,14 @@ use std::sync::{
     atomic::{AtomicBool, AtomicUsize, Ordering},
 };
 
-/// The open calls of one connection and of whoever holds it; clones count together.
+/// The open calls of one connection and of its holder; clones count together.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
     connection: Arc<AtomicUsize>,
     holder: Arc<Holder>,
 }
 
-/// What all connections of one identity have in common.
+/// The common state of all connections of one identity.
 #[derive(Debug, Default)]
 pub(super) struct Holder {
     calls: AtomicUsize,
@@ -30,7 +30,7 @@ pub struct Call(Calls);
 pub struct LargeIntroduction(Arc<Holder>);
 
 impl Calls {
-    /// Those of a new connection of this holder.
+    /// The calls of a new connection of this holder.
     pub(super) fn of(holder: Arc<Holder>) -> Self {
         Self {
             connection: Arc::default(),

@@ -1,5 +1,5 @@
-//! What a hub is told of its clients' certificates besides the roots: which keys it denies, which certificates their
-//! issuers took back, and which issuers may renew a member's key. It judges certificates; it decides about no member.
+//! The rules on clients' certificates beyond the roots: denied keys, revoked certificates, and issuers that may renew a
+//! member's key. It judges certificates; it decides about no member.
 
 use std::{collections::BTreeSet, path::PathBuf, sync::Arc};
 
@@ -20,7 +20,7 @@ pub const DENIED_KEYS_MAX: usize = 10_000;
 /// Files about the certificates of clients. They are looked at again every ten seconds, as certificate and key are.
 #[derive(Debug, Clone, Default, PartialEq, Eq, clap::Args)]
 pub struct ClientFiles {
-    /// Whether a member's new key needs an operator (pin), or is accepted when its certificate is of a --renewal-issuer
+    /// Approval of a member's new key: by an operator (pin), or automatic if its certificate is of a --renewal-issuer
     /// and no agent under another key answers (renew). Unless given: renew if issuers are declared, else pin
     #[arg(
         long,
@@ -36,13 +36,13 @@ pub struct ClientFiles {
     /// revoked
     #[arg(long, env = "TRIBUTARY_CLIENT_CRL", value_name = "FILE")]
     pub client_crl: Option<PathBuf>,
-    /// Keys that are refused, whoever comes with them: a line each with the sha256 of the public key; '#' begins a
+    /// File with keys to refuse, in any certificate: a line for each with the sha256 of the public key; '#' begins a
     /// comment
     #[arg(long, env = "TRIBUTARY_DENY_KEYS", value_name = "FILE")]
     pub deny_keys: Option<PathBuf>,
 }
 
-/// How a member comes to a new key.
+/// The way for a member to a new key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum MemberKeys {
     /// An operator admits it
@@ -76,7 +76,7 @@ impl ClientFiles {
     }
 }
 
-/// What is in force of all that.
+/// The loaded rules.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ClientRules {
     renewal: Option<Arc<dyn ClientCertVerifier>>,
@@ -119,7 +119,7 @@ impl ClientRules {
         Ok(())
     }
 
-    /// Whether a certificate that is good is also of an issuer that may renew members' keys.
+    /// Returns true if a valid certificate is of an issuer that may renew members' keys.
     pub(super) fn renews(
         &self,
         certificate: &CertificateDer<'_>,

@@ -1,5 +1,4 @@
-//! An accepted connection and who is at its other end.
-//! The identity comes from the verified certificate and from nowhere else.
+//! An accepted connection and its peer. The identity comes from the verified certificate and from nowhere else.
 
 use std::{
     io,
@@ -24,20 +23,20 @@ use crate::{
     model::{KeyFingerprint, UnixMillis},
 };
 
-/// Who is at the other end of a connection.
+/// The peer of a connection.
 #[derive(Debug, Clone)]
 pub struct PeerIdentity {
-    /// Whose certificate it is.
+    /// The peer's identity.
     pub identity: Identity,
     /// The fingerprint of its public key.
     pub key_fingerprint: KeyFingerprint,
-    /// Who issued the certificate, as it says itself.
+    /// Issuer of its certificate, as the certificate names it.
     pub issuer: Box<str>,
     /// The certificate leads to an authority that is trusted to renew members' keys.
     pub renewable: bool,
-    /// When the certificate expires. A connection may outlive it; whoever serves it decides for how long.
+    /// Time at which the certificate expires. A connection may outlive it; its server decides for how long.
     pub not_after: UnixMillis,
-    /// How long the connection may live.
+    /// Lifetime of the connection.
     pub lifetime: Lifetime,
     /// The calls that are open, over the connection and of its holder.
     pub calls: Calls,
@@ -75,7 +74,7 @@ pub fn peer<T>(request: &Request<T>) -> Result<Arc<PeerIdentity>, Status> {
 pub struct TlsConnection<IO> {
     pub(super) stream: TlsStream<Heard<IO>>,
     pub(super) peer: Arc<PeerIdentity>,
-    /// Those that came; beyond a rate the connection ends.
+    /// The frames that came; beyond a rate the connection ends.
     pub(super) control_frames: ControlFrames,
     pub(super) metrics: TlsMetrics,
     /// Done when the connection is to be cut.
@@ -85,12 +84,12 @@ pub struct TlsConnection<IO> {
 }
 
 impl<IO> TlsConnection<IO> {
-    /// Who is at the other end.
+    /// The peer.
     pub fn peer(&self) -> &Arc<PeerIdentity> {
         &self.peer
     }
 
-    /// Whether it was cut; whoever asks is woken when it is.
+    /// Returns true if it was cut; wakes the task once it is.
     fn is_cut(&mut self, cx: &mut Context<'_>) -> bool {
         self.cut.as_mut().poll(cx).is_ready()
     }
@@ -103,7 +102,7 @@ impl<IO> TlsConnection<IO> {
     }
 }
 
-/// What is not written any more, so that a peer that reads nothing holds no connection that was cut.
+/// The error of writes after the cut, so that a peer that reads nothing does not keep the connection.
 fn cut() -> io::Error {
     io::Error::new(io::ErrorKind::ConnectionAborted, "the connection was cut")
 }
@@ -129,7 +128,7 @@ impl<IO: AsyncRead + AsyncWrite + Unpin> AsyncRead for TlsConnection<IO> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.is_cut(cx) || self.control_frames.are_too_many() {
-            // As if the peer had closed it: nothing more is read, and whoever serves it ends.
+            // As if the peer had closed it: nothing more is read, and its server ends.
             return Poll::Ready(Ok(()));
         }
         let this = &mut *self;

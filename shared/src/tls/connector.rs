@@ -29,11 +29,11 @@ use super::{
 };
 use crate::model::KeyFingerprint;
 
-/// How often an idle connection is probed.
+/// Probe interval of an idle connection.
 pub const HTTP2_KEEPALIVE_INTERVAL: Duration = Duration::from_secs(20);
-/// How long a probe may stay unanswered before the connection counts as dead.
+/// Time without an answer to a probe after which the connection counts as dead.
 pub const HTTP2_KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often somebody who wants one answer dials, and the pause before each further time.
+/// Number of dials for one answer, and the pause before each further one.
 const DIALS_MAX: u32 = 3;
 const DIAL_PAUSE: Duration = Duration::from_millis(100);
 /// Longest time for dialling one address and its handshake.
@@ -42,7 +42,7 @@ const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(10);
 /// because TLS is this connector's work: tonic adds TLS of its own to `https`.
 const ORIGIN: &str = "http://hub.tributary.internal";
 
-/// What a hub may say when it refuses a certificate.
+/// A hub's possible alerts when it refuses a certificate.
 const REFUSALS: [rustls::AlertDescription; 10] = [
     rustls::AlertDescription::AccessDenied,
     rustls::AlertDescription::BadCertificate,
@@ -123,8 +123,8 @@ impl HubConnector {
         Self::endpoint().connect_with_connector(self.clone()).await
     }
 
-    /// The same for who wants one answer and has no loop around it: a hub that is pressed for places may let go of a
-    /// socket that has not said anything yet, and takes the next one a moment later.
+    /// The same for one answer without a loop around it: a hub that is short of places may close a socket that has sent
+    /// nothing yet, and accepts the next one a moment later.
     pub async fn connect_once(&self) -> Result<Channel, tonic::transport::Error> {
         let mut dialled = self.connect().await;
         for _ in 1..DIALS_MAX {
@@ -199,8 +199,7 @@ impl fmt::Display for HubUnreachable {
     }
 }
 
-/// What stands behind an error of a channel or a request, if it is one of TLS or of reaching the hub: with what
-/// to do about it.
+/// The cause of a channel's or a request's error, if it is one of TLS or of reaching the hub: with the next step.
 pub fn explain(error: &(dyn Error + 'static)) -> Option<String> {
     let mut next = Some(error);
     while let Some(error) = next {

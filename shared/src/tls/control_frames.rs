@@ -36,7 +36,7 @@ pub(super) struct ControlFrames {
 }
 
 impl ControlFrames {
-    /// Those of a connection that was opened now.
+    /// The frames of a connection that was opened now.
     pub(super) fn new() -> Self {
         Self {
             to_skip: PREFACE_BYTES,

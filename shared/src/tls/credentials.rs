@@ -37,7 +37,7 @@ pub struct Credentials {
     signed_for_members: bool,
 }
 
-/// What a hub shows to clusters that are no members yet.
+/// The join port's certificate for clusters that are no members yet.
 pub(super) struct Joining {
     server: Arc<ServerConfig>,
     /// The key of the authority that its own certificate leads to.
@@ -51,7 +51,7 @@ impl Credentials {
         Self::with_clients(pem, &ClientPem::default())
     }
 
-    /// The same for a hub that is told more of its clients' certificates.
+    /// The same for a hub with more rules on its clients' certificates.
     pub fn with_clients(pem: &Pem, clients: &ClientPem) -> Result<Self, CredentialsError> {
         let chain = certificates("--tls-cert", &pem.cert)?;
         let facts = CertificateFacts::read(&chain[0])?;
@@ -73,17 +73,18 @@ impl Credentials {
         })
     }
 
-    /// Whose certificate it is, its key and its validity.
+    /// Owner, key and validity of the certificate.
     pub fn facts(&self) -> &CertificateFacts {
         &self.facts
     }
 
-    /// Whether the certificate comes with an authority that signs for members only: a hub's, with which clusters join.
+    /// Returns true if the certificate comes with an authority that signs for members only, which a hub has for joining
+    /// clusters.
     pub fn is_signed_for_members(&self) -> bool {
         self.signed_for_members
     }
 
-    /// Whether the certificates of a connection that is open would open it now, and why not.
+    /// Checks whether the certificates of an open connection would open it now.
     pub fn judge(&self, chain: &[CertificateDer<'_>]) -> Result<(), String> {
         let Some((certificate, intermediates)) = chain.split_first() else {
             return Ok(());
@@ -103,7 +104,7 @@ impl Credentials {
         })
     }
 
-    /// Whether such a certificate is of an issuer that may renew members' keys.
+    /// Returns true if such a certificate is of an issuer that may renew members' keys.
     pub(super) fn renews(&self, chain: &[CertificateDer<'_>]) -> bool {
         let renews = |(certificate, intermediates): (&CertificateDer<'_>, &[CertificateDer<'_>])| {
             self.verifier
@@ -158,7 +159,7 @@ fn fitting_key(
         let key = key.map_err(malformed)?;
         match CertifiedKey::from_der(chain.to_vec(), key.clone_key(), provider) {
             Ok(pair) => return Ok((key, pair)),
-            // What is said is about the first.
+            // The message is about the first.
             Err(error) => refused = refused.or(Some(error)),
         }
     }
@@ -219,8 +220,8 @@ fn joining(
     })
 }
 
-/// What a hub asks of its clients' certificates. Of an issuer without a revocation list nothing is known to be revoked,
-/// and of intermediates neither: the list is about those who come.
+/// The hub's verifier of clients' certificates. An issuer without a revocation list counts as having revoked nothing,
+/// and so do intermediates: the lists are about clients.
 fn client_verifier(
     provider: &Arc<CryptoProvider>,
     roots: &Bound<Arc<RootCertStore>>,

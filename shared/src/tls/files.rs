@@ -20,10 +20,11 @@ pub struct TlsFiles {
     /// Certificate of this process, with its intermediates (PEM). `tributary-hub certs` issues it
     #[arg(long = "tls-cert", env = "TRIBUTARY_TLS_CERT", value_name = "FILE")]
     pub cert: PathBuf,
-    /// Private key of that certificate (PEM, PKCS#8); of several the one that fits it counts. Nobody else should be able to read the file
+    /// Private key of that certificate (PEM, PKCS#8); of several keys in the file the one that fits it counts. Nobody
+    /// else should be able to read the file
     #[arg(long = "tls-key", env = "TRIBUTARY_TLS_KEY", value_name = "FILE")]
     pub key: PathBuf,
-    /// Certificates of the authorities whose certificates are trusted (PEM; several while a CA is replaced)
+    /// Certificates of the trusted authorities (PEM; several while an authority is replaced)
     #[arg(long = "tls-ca", env = "TRIBUTARY_TLS_CA", value_name = "FILE")]
     pub ca: PathBuf,
 }

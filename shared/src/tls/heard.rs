@@ -1,4 +1,4 @@
-//! Owns: when something was last heard over a socket, and said over it, and whether its peer is waited for.
+//! Owns: when something was last received over a socket, and sent over it, and whether its peer is waited for.
 //! Never: waits for it, or says what silence means.
 
 use std::{
@@ -16,7 +16,7 @@ use tokio::{
     time::{Duration, Instant},
 };
 
-/// When something was last heard; clones are of the same socket.
+/// Time at which something was last heard; clones are of the same socket.
 #[derive(Debug, Clone)]
 pub(super) struct Pulse(Arc<Beats>);
 
@@ -32,7 +32,7 @@ struct Beats {
 }
 
 impl Pulse {
-    /// Of a socket that was opened now.
+    /// The times of a socket that was opened now.
     pub(super) fn new() -> Self {
         Self(Arc::new(Beats {
             opened: Instant::now(),
@@ -69,14 +69,14 @@ impl Pulse {
         self.0.awaited.load(Ordering::Relaxed)
     }
 
-    /// When the last word came; before the first, when the socket was opened.
+    /// Time at which the last word came; before the first, when the socket was opened.
     pub(super) fn last(&self) -> Instant {
         let millis = self.0.last.load(Ordering::Relaxed).saturating_sub(1);
         self.0.opened + Duration::from_millis(millis)
     }
 
-    /// When we last had something to say; before that, when the socket was opened. Whatever a peer says that we have no
-    /// answer to yet, such as a handshake byte by byte, is no progress.
+    /// Time of our last message, or of the opening of the socket. A peer makes no progress by bytes that lead to no
+    /// answer, such as a handshake byte by byte.
     pub(super) fn progressed(&self) -> Instant {
         self.0.opened + Duration::from_millis(self.0.answered.load(Ordering::Relaxed))
     }

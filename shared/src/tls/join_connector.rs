@@ -1,6 +1,6 @@
 //! Owns: the way of a cluster that is no member yet to the hub that lets it join: it knows the hub by a pin, and shows no
 //! certificate.
-//! Never: tries again; whoever joins does.
+//! Never: tries again; the joining agent does.
 
 use std::{
     io,
@@ -58,7 +58,7 @@ impl JoinConnector {
         })
     }
 
-    /// Whether something answered that is not the hub of the pin: trying again will not help.
+    /// Returns true if the answering process is not the hub of the pin: trying again does not help.
     pub fn met_another(&self) -> bool {
         self.another.load(Ordering::Relaxed)
     }
@@ -98,7 +98,7 @@ impl JoinConnector {
     }
 }
 
-/// Whether the check of the pin failed.
+/// Returns true if the check of the pin failed.
 fn is_another(error: &io::Error) -> bool {
     let inner = error
         .get_ref()

@@ -1,5 +1,5 @@
-//! How long an accepted connection may live: until its certificate ends, until files that are loaded refuse it, or until
-//! it is old. Whoever serves it hears why before it is cut. It knows no service and no request.
+//! Lifetime of an accepted connection: until its certificate ends, until reloaded files refuse it, or until it is old.
+//! Its service learns the reason before it is cut. It knows no service and no request.
 
 use std::{
     fmt,
@@ -16,14 +16,14 @@ use crate::{model::UnixMillis, process::random};
 
 /// Oldest that a connection gets; what moves behind a load balancer or to another hub does so within this time.
 pub const CONNECTION_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// How much earlier it may end, by chance: connections that began together do not end together.
+/// Random reduction of the maximum age: connections that began together do not end together.
 const CONNECTION_AGE_JITTER_SECONDS: u64 = 6 * 3_600;
-/// How long a peer may take to read why its connection ends.
+/// Time for a peer to read the reason why its connection ends.
 const FAREWELL: Duration = Duration::from_secs(3);
 /// Longest wait for the end of a certificate, which only bounds the arithmetic of timers.
 const EXPIRY_MAX: Duration = Duration::from_secs(365 * 24 * 3_600);
 
-/// Why a connection may not go on.
+/// The reason why a connection has to end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConnectionEnd {
     /// Its certificate has expired.
@@ -37,7 +37,7 @@ pub enum ConnectionEnd {
 }
 
 impl ConnectionEnd {
-    /// What whoever calls over it is told.
+    /// The status for calls over it.
     pub fn status(&self) -> Status {
         match self {
             Self::Expired => Status::unauthenticated(
@@ -61,7 +61,7 @@ pub struct Lifetime(Arc<Life>);
 #[derive(Default)]
 struct Life {
     why: OnceLock<ConnectionEnd>,
-    /// It may not go on, and whoever serves it says so.
+    /// It has to end, and its server says so.
     ended: CancellationToken,
     /// Its bytes end.
     cut: CancellationToken,
@@ -76,12 +76,12 @@ impl fmt::Debug for Lifetime {
 }
 
 impl Lifetime {
-    /// Why it may not go on, if it may not.
+    /// The reason why it has to end, if it has to.
     pub fn why(&self) -> Option<&ConnectionEnd> {
         self.0.why.get()
     }
 
-    /// Waits until it may not go on.
+    /// Waits until it has to end.
     pub async fn ended(&self) -> Status {
         self.0.ended.cancelled().await;
         self.why().unwrap_or(&ConnectionEnd::Aged).status()
@@ -89,7 +89,7 @@ impl Lifetime {
 
     /// Ends it: nobody serves it any more.
     pub fn end(&self, why: ConnectionEnd) {
-        // The first reason stands.
+        // The first reason stays.
         let _ = self.0.why.set(why);
         self.0.ended.cancel();
     }
@@ -134,7 +134,7 @@ impl Lifetime {
         let end = tokio::time::Instant::now() + left.min(old);
         let mut changes = credentials.changes();
         loop {
-            // What was replaced between the handshake and now counts too.
+            // Files replaced between the handshake and now count too.
             if let Err(why) = credentials.current().judge(chain) {
                 return ConnectionEnd::Refused(why);
             }

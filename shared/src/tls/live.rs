@@ -1,5 +1,5 @@
-//! The credentials in force now: what every new handshake uses.
-//! Replacing them touches no connection that is already up; who watches over those is told.
+//! The credentials in force now: what every new handshake uses. Replacing them touches no connection that is already
+//! up; their watchers are told.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -37,7 +37,7 @@ impl LiveCredentials {
         self.changes.subscribe()
     }
 
-    /// Who this process is. It stays the same for the life of the process.
+    /// The identity of this process, the same for its whole life.
     pub fn identity(&self) -> Identity {
         self.current().facts().identity.clone()
     }

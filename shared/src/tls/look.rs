@@ -1,4 +1,4 @@
-//! Owns: looking at what answers in a handshake, whoever it is: what it shows, and whether it would be taken for the hub.
+//! Owns: looking at any server's handshake: the certificates shown, and whether it would be accepted as the hub.
 //! Never: shows our own certificate, or sends anything over what it opened.
 
 use std::{
@@ -27,14 +27,14 @@ use super::{
     verify::{TheHub, signatures_of_tls13},
 };
 
-/// What somebody showed in a handshake.
+/// The certificates shown in a handshake.
 #[derive(Debug, Clone)]
 pub struct HandshakeSeen {
     /// Its certificate, and what it showed after it.
     pub chain: Vec<CertificateDer<'static>>,
     /// HTTP/2 was agreed on.
     pub http2: bool,
-    /// Whether it would be taken for the hub of our clusterset.
+    /// The check that it is the hub of our clusterset.
     pub verified: Result<(), Error>,
 }
 
@@ -45,7 +45,7 @@ struct Recording {
     seen: Mutex<Option<Certified>>,
 }
 
-/// What was shown, and what the check said of it.
+/// The certificates shown, and the verdict on them.
 type Certified = (Vec<CertificateDer<'static>>, Result<(), Error>);
 
 impl fmt::Debug for Recording {

@@ -12,7 +12,7 @@ use prometheus_client::{
 
 use super::{clock::now, live::LiveCredentials};
 
-/// How a handshake ended.
+/// The outcome of a handshake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Handshake {
     /// A connection was made.
@@ -157,7 +157,7 @@ impl TlsMetrics {
         self.handshakes.get_or_create(&HandshakeLabels { outcome }).inc();
     }
 
-    /// How many handshakes have ended so.
+    /// Number of handshakes with this outcome.
     pub fn handshakes(&self, outcome: Handshake) -> u64 {
         self.handshakes.get_or_create(&HandshakeLabels { outcome }).get()
     }

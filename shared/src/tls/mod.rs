@@ -10,7 +10,7 @@
 //! * [`accept_strangers`], [`JoinConnector`]: the port at which clusters join that have no certificate yet, and the way to it.
 //! * [`ServedCertificate`]: what is shown to API servers that ask a webhook: HTTP/1.1, and no certificate asked for.
 //!
-//! There is no plaintext mode and no way to skip a check. What an identity may do is decided elsewhere.
+//! There is no plaintext mode and no way to skip a check. Other modules decide what an identity may do.
 
 mod accept;
 mod address;

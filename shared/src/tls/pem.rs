@@ -25,11 +25,11 @@ pub enum CredentialsError {
     /// A file does not hold what it should.
     #[error("{file} holds no usable {what}: {problem}")]
     Malformed {
-        /// Which flag names the file.
+        /// The flag that names the file.
         file: &'static str,
-        /// What was looked for.
+        /// The item searched for.
         what: &'static str,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
     /// The certificate states no identity of ours.
@@ -44,9 +44,9 @@ pub enum CredentialsError {
     /// A reload would turn the process into somebody else.
     #[error("the new certificate is for {new}, this process is {old}: restart it to change who it is")]
     OtherIdentity {
-        /// Who the process is.
+        /// The identity of the process.
         old: String,
-        /// Who the new certificate is for.
+        /// The identity in the new certificate.
         new: String,
     },
 }

@@ -1,6 +1,6 @@
-//! Owns: how a hub is known to whoever has nothing but the pin of its authority's key: the certificate of that authority
-//! stands in what the hub shows, and the hub's own leads to it.
-//! Never: says what clusterset is meant; whoever made the pin has chosen it.
+//! Owns: recognising a hub by nothing but the pin of its authority's key: the hub shows the certificate of that
+//! authority, and its own leads to it.
+//! Never: names the clusterset; the maker of the pin has chosen it.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ use crate::{
     model::KeyFingerprint,
 };
 
-/// What answers is not the hub that the join string is of.
+/// The answering process is not the hub of the join string.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotPinned {
     /// Nothing that it shows has the pinned key.
@@ -56,7 +56,7 @@ pub(super) fn key_of(certificate: &[u8]) -> Option<KeyFingerprint> {
     Some(KeyFingerprint::of(certificate.public_key().raw))
 }
 
-/// Whether a certificate is a hub's and leads to an authority with the pinned key, which is among `others`.
+/// Checks that a certificate is a hub's and leads to an authority with the pinned key, which is among `others`.
 pub(super) fn prove(
     pin: KeyFingerprint,
     end_entity: &CertificateDer<'_>,
@@ -96,7 +96,7 @@ impl ServerCertVerifier for PinnedHub {
     signatures_of_tls13!();
 }
 
-/// How whoever has a pin and no certificate connects.
+/// The client's TLS settings with a pin and no certificate.
 pub(super) fn pinned_config(pin: KeyFingerprint) -> Result<ClientConfig, CredentialsError> {
     let provider = provider();
     let algorithms = provider.signature_verification_algorithms;

@@ -42,7 +42,7 @@ struct Connection {
 /// Why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NoPlace {
-    /// Whoever comes has as many as it may have, and all of them are in use.
+    /// The identity has as many as it may have, and all of them are in use.
     #[error(
         "this certificate has as many connections as it may have ({0}), and calls are open over each: close some, or \
          use one for several calls"
@@ -77,8 +77,8 @@ impl Places {
         })))
     }
 
-    /// Takes a place. Whoever has as many as it may have loses the one that is idle for longest, or dead: it can never
-    /// lock itself out, and nobody else.
+    /// Takes a place. An identity with its maximum loses the one that is idle for longest, or dead: it can never lock
+    /// itself out, nor anybody else.
     pub(super) fn take(
         &self,
         identity: &Identity,

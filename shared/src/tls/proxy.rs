@@ -167,7 +167,7 @@ mod tests {
         "https://hub.example.org:8443".parse().expect("an address")
     }
 
-    /// A proxy that gives each client this answer, then says back what it is told; what it was asked comes first.
+    /// A proxy that gives each client this answer, then echoes; the first bytes are the request.
     async fn proxy(answer: &'static str) -> (u16, tokio::task::JoinHandle<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();

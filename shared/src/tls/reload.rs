@@ -20,7 +20,7 @@ use crate::{
     model::{KeyFingerprint, UnixMillis},
 };
 
-/// How often the files are looked at.
+/// Interval of checking the files.
 pub const RELOAD_CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A certificate that is nearer than this to its end is warned about.
@@ -29,7 +29,7 @@ const EXPIRY_WARNING_MILLIS: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// A warning is repeated after this time.
 const EXPIRY_REMINDER_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
-/// What a look at the files found.
+/// The outcome of a look at the files.
 #[derive(Debug)]
 pub enum Reload {
     /// The same content as at the last look.
@@ -61,7 +61,7 @@ impl Reloader {
         Self::load_for_hub(files, ClientFiles::default(), metrics)
     }
 
-    /// The same for a hub, which is told more of its clients' certificates.
+    /// The same for a hub, with more rules on its clients' certificates.
     pub fn load_for_hub(
         files: TlsFiles,
         clients: ClientFiles,

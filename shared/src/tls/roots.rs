@@ -19,18 +19,18 @@ use crate::{identity::SCHEME, model::name};
 pub(super) struct Bound<T> {
     /// By the trust domain that the authorities name.
     named: BTreeMap<String, T>,
-    /// Of authorities that name none, if there are any.
+    /// The rule for authorities that name none, if there are any.
     unnamed: Option<T>,
-    /// Whose identities those may certify.
+    /// The clusterset whose identities those may certify.
     own: String,
 }
 
-/// What a certificate has to be made for.
+/// The required purpose of a certificate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Use {
-    /// Whoever dials.
+    /// A client.
     Client,
-    /// Whoever answers.
+    /// A server.
     Server,
 }
 
@@ -91,8 +91,8 @@ impl<T> Bound<T> {
         self.named.values().chain(&self.unnamed)
     }
 
-    /// Checks a certificate that states an identity of a trust domain with whoever may certify it. Authorities of ours
-    /// write what a certificate is for, so one that does not say it is refused.
+    /// Checks a certificate with an identity of a trust domain against the authorities that may certify it. Authorities
+    /// of ours write what a certificate is for, so one that does not say it is refused.
     pub(super) fn verify<V>(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -159,7 +159,7 @@ fn domain_of(root: &CertificateDer<'_>) -> Result<Option<String>, String> {
     Ok(Some(domain.to_owned()))
 }
 
-/// Whether a certificate says that it is for this.
+/// Returns true if a certificate is made for this purpose.
 fn is_made_for(end_entity: &CertificateDer<'_>, made_for: Use) -> bool {
     let Ok((_, certificate)) = X509Certificate::from_der(end_entity) else {
         return false;

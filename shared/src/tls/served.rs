@@ -1,5 +1,5 @@
-//! Owns: a certificate for clients that have none of ours and know us by a name, as API servers that ask a webhook: it is
-//! shown to whoever comes, and new files of it take effect while connections stay up.
+//! Owns: a certificate for clients without one of ours that know us by a name, such as API servers that call a webhook:
+//! it is shown to every client, and new files of it take effect while connections stay up.
 //! Never: asks a client for a certificate: what is answered behind it is for anybody who gets there.
 
 use std::{
@@ -53,12 +53,12 @@ pub struct ServedCertificate {
     current: RwLock<Arc<Shown>>,
 }
 
-/// What new handshakes use.
+/// The certificate for new handshakes.
 struct Shown {
     config: Arc<ServerConfig>,
-    /// When the certificate ends, in seconds since 1970.
+    /// Time at which the certificate ends, in seconds since 1970.
     ends: i64,
-    /// Of both files.
+    /// The digest of both files.
     digest: blake3::Hash,
 }
 

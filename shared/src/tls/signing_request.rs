@@ -1,4 +1,4 @@
-//! Owns: the key of a cluster that joins: made here, kept by whoever asked, and shown to a hub as a signing request.
+//! Owns: the key of a joining cluster: made here, kept by its caller, and shown to a hub as a signing request.
 //! Never: stores or sends it.
 
 use rcgen::{CertificateParams, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256, PublicKeyData};
@@ -16,7 +16,7 @@ pub fn new_key() -> Result<String, UnusableKey> {
     Ok(KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)?.serialize_pem())
 }
 
-/// The request (PKCS #10, DER) for a certificate for this key. It asks for nothing else: the hub says what stands in it.
+/// The request (PKCS #10, DER) for a certificate for this key. It asks for nothing else: the hub decides its content.
 pub fn signing_request(key_pem: &str) -> Result<Vec<u8>, UnusableKey> {
     let key = KeyPair::from_pem(key_pem)?;
     let mut params = CertificateParams::default();

@@ -36,14 +36,14 @@ pub const JOIN_HANDSHAKES_MAX: usize = 64;
 /// Such connections at the same time. For one more the source address with most of them loses its oldest that asks for
 /// nothing.
 pub const JOIN_CONNECTIONS_MAX: usize = 128;
-/// How long such a connection lives: a join is one request.
+/// Lifetime of such a connection: a join is one request.
 pub const JOIN_CONNECTION_AGE_MAX: Duration = Duration::from_secs(30);
 /// Connections that the server has not taken yet.
 const READY_MAX: usize = 16;
 /// Pause before it is looked again who can go, and after the listener reports an error.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// Connections of strangers, for tonic's `serve_with_incoming`. Dropping it stops the accepting.
+/// Connections of unauthenticated peers, for tonic's `serve_with_incoming`. Dropping it stops the accepting.
 pub struct Strangers<IO> {
     ready: mpsc::Receiver<StrangerConnection<IO>>,
     /// The accepting task; ends with this value.
@@ -152,7 +152,7 @@ async fn greet<IO: AsyncRead + AsyncWrite + Send + Unpin + 'static>(
     })
 }
 
-/// What a handshake comes to, unless its peer is silent or it takes too long.
+/// The result of a handshake, unless its peer is silent or it takes too long.
 async fn in_time<T>(pulse: &Pulse, handshake: impl Future<Output = T>) -> Option<T> {
     let mut handshake = std::pin::pin!(handshake);
     let end = Instant::now() + HANDSHAKE_TIMEOUT;
@@ -161,7 +161,7 @@ async fn in_time<T>(pulse: &Pulse, handshake: impl Future<Output = T>) -> Option
         if let Ok(done) = timeout_at(until, &mut handshake).await {
             return Some(done);
         }
-        // Something may have been heard since.
+        // Something may have been received since.
         if Instant::now() >= end.min(pulse.last() + HANDSHAKE_SILENCE_MAX) {
             return None;
         }
@@ -171,9 +171,9 @@ async fn in_time<T>(pulse: &Pulse, handshake: impl Future<Output = T>) -> Option
 /// An encrypted connection with nobody in particular.
 pub struct StrangerConnection<IO> {
     stream: TlsStream<Heard<IO>>,
-    /// Those that came. One request is answered over such a connection, so what is written pays for no more of them.
+    /// Those that came. One request is answered over such a connection, so the bytes written pay for no more of them.
     control_frames: ControlFrames,
-    /// When it is cut.
+    /// Time at which it is cut.
     end: Pin<Box<Sleep>>,
     /// Done when it is cut for another: it asks for nothing.
     shown_out: Pin<Box<WaitForCancellationFutureOwned>>,

@@ -45,7 +45,7 @@ pub(super) struct Turn {
     shown_out: CancellationToken,
 }
 
-/// The address for which a socket counts: of IPv6 the network of 64 bits, for one host has all of it.
+/// The address for which a socket counts: in IPv6 the network of 64 bits, because one host has all of it.
 fn source_of(remote: Option<SocketAddr>) -> Option<IpAddr> {
     Some(match remote?.ip().to_canonical() {
         IpAddr::V6(address) => {
@@ -148,7 +148,7 @@ impl Sockets {
         oldest.map(|(number, _)| number)
     }
 
-    /// Of those that are silent or stalled: of the source that has most sockets, a silent one first, the oldest first.
+    /// Out of the silent or stalled ones: those of the source with most sockets, a silent one first, the oldest first.
     fn oldest_that_may_go(&self) -> Option<u64> {
         let may_go = self.awaited().filter(|(_, Socket { pulse, .. })| {
             pulse.is_silent() || pulse.progressed().elapsed() >= STALLED_AFTER
@@ -288,7 +288,7 @@ mod tests {
         }
         crowd.retain(|turn| !is_out(turn));
         assert_eq!(crowd.len(), 7);
-        // Where all of the crowd wait for us, nobody goes.
+        // If all of the crowd wait for us, none is closed.
         let busy = Unfinished::new(4);
         let answered = [(); 3].map(|()| {
             let pulse = pulse(true);

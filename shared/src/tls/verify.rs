@@ -1,6 +1,5 @@
-//! The two certificate checks: of clients by a hub, of a hub by its clients.
-//! Both leave the chain to webpki and add the identity. A hub's DNS names are not checked: who it is stands in
-//! its URI name, and addresses change.
+//! The two certificate checks: of clients by a hub, of a hub by its clients. Both leave the chain to webpki and add the
+//! identity. A hub's DNS names are not checked: its identity is in its URI name, and addresses change.
 
 use std::{fmt, sync::Arc};
 
@@ -32,13 +31,13 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("connected to {found}, expected the hub of clusterset {expected}: check the address given as --hub")]
 pub struct NotTheHub {
-    /// Who answered.
+    /// The identity found.
     pub found: String,
     /// The clusterset of our own certificate.
     pub expected: String,
 }
 
-/// What both checks say of signatures, in the words that the two traits have in common: TLS 1.3 only.
+/// The signature checks that the two traits have in common: TLS 1.3 only.
 macro_rules! signatures_of_tls13 {
     () => {
         fn verify_tls12_signature(
@@ -67,8 +66,8 @@ macro_rules! signatures_of_tls13 {
 
 pub(super) use signatures_of_tls13;
 
-/// A hub's check: the chain leads to our roots and the certificate states one identity, of any clusterset.
-/// Which clusterset and role may do what is answered per request, so that the answer can say why.
+/// A hub's check: the chain leads to our roots and the certificate states one identity, of any clusterset. The rights
+/// of clusterset and role are checked per request, so that the answer can give the reason.
 #[derive(Debug)]
 pub(super) struct AnyIdentity {
     chains: Bound<Arc<dyn ClientCertVerifier>>,
@@ -108,7 +107,7 @@ impl ClientCertVerifier for AnyIdentity {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        // What it states says who may have certified it, and is believed when one of them has.
+        // Its statement decides which authorities may have certified it, and is believed when one of them has.
         let facts = CertificateFacts::read(end_entity).map_err(refused)?;
         let domain = facts.identity.clusterset.trust_domain();
         let intermediates = may_have_signed(&facts.identity, intermediates);

@@ -1,4 +1,4 @@
-//! Who wrote last ↔ protobuf. What breaks its rules is dropped, and what it stands beside is taken without it.
+//! The last writer ↔ protobuf. An invalid one is dropped, and the fact beside it is taken without it.
 
 use prost_types::Timestamp;
 use proto::v1;

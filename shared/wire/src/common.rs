@@ -49,7 +49,7 @@ pub(super) fn fixed_hex<const N: usize>(field: &str, text: &str) -> Taken<[u8; N
     })
 }
 
-/// What a number that is no value of its enum gives.
+/// The error for a number that is no value of its enum.
 pub(super) fn unknown_value(field: &str, number: i32) -> InvalidValue {
     let problem = format!("is {number}, which is no value that this version knows; update the older side");
     InvalidValue::new(field, problem)
@@ -217,8 +217,8 @@ pub(super) fn families_from_proto(families: Vec<i32>) -> Taken<Vec<IpFamily>> {
         .collect()
 }
 
-/// Takes every item of a list; what is wrong with one is told with its place. It is given no more room than it needs: in
-/// that of the message it would keep four times as much.
+/// Takes every item of a list; a fault of one is reported with its place. It gets no more room than it needs: in that
+/// of the message it would keep four times as much.
 pub(super) fn each<T, U>(field: &str, items: Vec<T>, take: impl Fn(T) -> Taken<U>) -> Taken<Vec<U>> {
     let one = |(index, item)| take(item).map_err(|problem| problem.within(format_args!("{field}[{index}]")));
     let mut taken: Vec<U> = items.into_iter().enumerate().map(one).collect::<Taken<_>>()?;

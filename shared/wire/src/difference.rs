@@ -1,9 +1,9 @@
 //! The difference between two versions of the same encoded object, and the way back.
 //!
-//! It is a zstd frame whose dictionary is the older version, so what both share costs next to nothing, wherever it
-//! stands. Pure: bytes in, bytes out. Which version is the base, who keeps it, and the hash that tells whether a base is
-//! the right one belong to whoever stores or sends a difference; a difference over another base gives an error or other
-//! bytes, and only a hash of the whole tells.
+//! It is a zstd frame whose dictionary is the older version, so the common parts cost next to nothing, wherever they
+//! are. Pure: bytes in, bytes out. The base, its keeper, and the hash that identifies it belong to the code that stores
+//! or sends a difference; a difference over another base gives an error or other bytes, and only a hash of the whole
+//! tells.
 
 use std::cell::RefCell;
 use std::io;
@@ -31,7 +31,7 @@ thread_local! {
     static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
 }
 
-/// What leads from `base` to `whole`, if it takes at most half of the whole's bytes; `None` says: keep the whole.
+/// The difference from `base` to `whole`, if it takes at most half of the whole's bytes; `None`: keep the whole.
 #[must_use]
 pub fn difference(base: &[u8], whole: &[u8]) -> Option<Vec<u8>> {
     if base.is_empty() || base.len() > WHOLE_MAX || whole.len() > WHOLE_MAX {
@@ -45,7 +45,7 @@ pub fn difference(base: &[u8], whole: &[u8]) -> Option<Vec<u8>> {
         compressor.set_dictionary(LEVEL, base)?;
         compressor.compress(whole)
     });
-    // What zstd cannot do, say without memory, is no reason not to keep the whole.
+    // A failure of zstd, say for lack of memory, is no reason not to keep the whole.
     made.ok().filter(|made| made.len() <= whole.len() / 2)
 }
 

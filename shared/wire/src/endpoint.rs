@@ -59,7 +59,7 @@ pub(super) fn key_from_proto(key: v1::EndpointSliceKey) -> Taken<SliceKey> {
     })
 }
 
-/// All of it but what stands from the endpoints on.
+/// All of it except the part from the endpoints on.
 pub(super) fn imported_head_to_proto(slice: &ImportedSlice) -> v1::ImportedSlice {
     v1::ImportedSlice {
         key: Some(imported_key_to_proto(&slice.key)),
@@ -170,7 +170,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
     }
 }
 
-/// What is left of a text after the parts that were printed: compares without a copy.
+/// The rest of a text after the parts printed so far: compares without a copy.
 struct Printed<'a>(&'a [u8]);
 
 impl fmt::Write for Printed<'_> {

@@ -22,7 +22,7 @@ pub const EVENT_ENVELOPE_BYTES_MAX: usize = 512;
 pub struct InvalidEvent {
     /// The row's revision.
     pub revision: Revision,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
 }
 
@@ -113,12 +113,12 @@ pub fn decode_event(revision: Revision, bytes: Bytes) -> Result<Event, InvalidEv
 }
 
 impl RecordedEvent {
-    /// Where it stands.
+    /// Its revision.
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// When it was recorded.
+    /// Time at which it was recorded.
     pub fn recorded_at(&self) -> UnixMillis {
         UnixMillis(self.stored.recorded_at_unix_millis)
     }

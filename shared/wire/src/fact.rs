@@ -1,5 +1,5 @@
-//! Facts ↔ bytes. Encoding is deterministic; bytes that came over the wire are kept as they are and never
-//! encoded again, for they are what is hashed, stored and compared.
+//! Facts ↔ bytes. Encoding is deterministic; bytes from the wire are kept as they are and never encoded again, because
+//! they are hashed, stored and compared.
 
 use std::sync::Arc;
 
@@ -99,7 +99,7 @@ fn invalid(what: &str, problem: &InvalidValue) -> InvalidFact {
     }
 }
 
-/// What a fact is about, for messages.
+/// The subject of a fact, for messages.
 fn about(fact: &Fact) -> String {
     match fact {
         Fact::ExportUpserted(export) => format!("export {}", export.service),
@@ -117,7 +117,7 @@ fn about_slice(key: &model::SliceKey) -> String {
     format!("endpoint slice {} of {}", validate::shown(&key.name), key.service)
 }
 
-/// A fact as protobuf, for those who show it.
+/// A fact as protobuf, for services that show it.
 pub fn fact_to_proto(fact: &Fact) -> v1::Fact {
     let reported = match fact {
         Fact::ExportUpserted(value) => ProtoFact::ExportUpserted(export::to_proto(value)),

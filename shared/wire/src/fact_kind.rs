@@ -1,5 +1,5 @@
 //! Owns: the kinds of facts by their field numbers, read from the bytes of a fact without its content.
-//! Never: decodes what a kind has in it. That is why a fact that a member must not report costs nothing.
+//! Never: decodes what a kind has in it. So a fact that a member must not report costs nothing.
 
 use bytes::{Buf as _, Bytes};
 use prost::{

@@ -176,7 +176,7 @@ fn facts() -> Vec<Fact> {
     facts
 }
 
-/// What operators decide, and what follows from it.
+/// Operators' decisions, and their consequences.
 fn decisions(key: KeyFingerprint) -> Vec<Fact> {
     vec![
         Fact::MemberKeyRevoked {
@@ -341,8 +341,8 @@ fn desired() -> Vec<(&'static str, DesiredChange)> {
     ]
 }
 
-/// An event whose fact is stored as the difference to [`endpoint_slice`], with its endpoint not ready any more. What
-/// zstd makes of it may change; that this is read may not.
+/// An event whose fact is stored as the difference to [`endpoint_slice`], with its endpoint not ready any more. zstd's
+/// output may change; it must stay readable.
 const STORED_DIFFERENCE: &str = "0885a7a6e5b73312046561737418072009280b3a1328b52ffd206255000008000200408b9668000240294a100842bb3aee3bf0eb798a755524abf163";
 
 #[test]

@@ -1,4 +1,4 @@
-//! A cluster's health ↔ protobuf. What older agents leave out stays absent.
+//! A cluster's health ↔ protobuf. Fields that older agents leave out stay absent.
 
 use proto::v1;
 

@@ -12,15 +12,15 @@ use super::{
 use crate::difference;
 use model::sync::{DesiredChange, DesiredItem, ItemDifference, ItemHash};
 
-/// An object of fewer bytes has no difference: what stands around one takes as many.
+/// An object of fewer bytes has no difference: its frame takes as many.
 const WHOLE_BYTES_MIN: usize = 128;
 
-/// What came of a difference.
+/// The outcome of a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Restored {
     /// The object that it leads to.
     Object(DesiredItem),
-    /// What is held is what it leads to.
+    /// The held object is already the result.
     Held,
     /// It leads to an object of a newer hub that this agent cannot read.
     Unreadable,
@@ -29,7 +29,7 @@ pub enum Restored {
 /// Why nothing came of it. The object is to be had whole.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotRestored {
-    /// Nothing is held that it could lead from.
+    /// Nothing is held as its base.
     #[error("nothing is held that the difference leads from")]
     NoBase,
     /// Another version is held.
@@ -61,11 +61,11 @@ pub fn encode_difference(base: &[u8], whole: &[u8], item: &DesiredItem) -> Optio
     (bytes.len() <= whole.len() / 4 * 3).then_some(bytes)
 }
 
-/// The object that a difference leads to from what is held.
+/// The object that a difference makes from the held one.
 ///
 /// # Errors
 ///
-/// [`NotRestored`] if what is held is not the version that it leads from, or nothing or another object comes of it.
+/// [`NotRestored`] if the held object is not its base, or the result is nothing or another object.
 pub fn restore(held: Option<&DesiredItem>, difference: &ItemDifference) -> Result<Restored, NotRestored> {
     let base = encode_desired(held.ok_or(NotRestored::NoBase)?);
     let base_hash = ItemHash::of(&base);

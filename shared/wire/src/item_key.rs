@@ -15,7 +15,7 @@ use model::{
 /// Longest name of a source's slice, in bytes: it is a DNS subdomain.
 const SLICE_NAME_BYTES_MAX: usize = 253;
 
-/// What leads from one version to another, as it was sent.
+/// The difference between two versions, as it was sent.
 pub(super) fn difference_from_proto(
     revision: Revision,
     difference: v1::ItemDifference,

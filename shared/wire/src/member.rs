@@ -60,7 +60,7 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
             ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
         }
         Fact::TombstonesBounded { max } => ProtoFact::TombstonesBounded(v1::TombstonesBounded { max: *max }),
-        // Those of the policy are converted beside it.
+        // Decisions about the policy are converted beside it.
         Fact::PolicyApplied { .. } | Fact::PrecedenceContested { .. } | Fact::PrecedenceReleased { .. } => {
             return super::policy::to_proto(fact);
         }
@@ -79,7 +79,7 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
     Some(fact)
 }
 
-/// How a membership ends in good order, or does not.
+/// The steps of an orderly end of membership.
 fn leaving_to_proto(fact: &Fact) -> Option<ProtoFact> {
     Some(match fact {
         Fact::MemberLeft => ProtoFact::MemberLeft(v1::MemberLeft {}),
@@ -99,7 +99,7 @@ fn leaving_to_proto(fact: &Fact) -> Option<ProtoFact> {
     })
 }
 
-/// What is decided about a key.
+/// The decisions about a key.
 fn key_to_proto(fact: &Fact) -> Option<ProtoFact> {
     Some(match fact {
         Fact::MemberKeyRevoked { operator, key } => ProtoFact::MemberKeyRevoked(v1::MemberKeyRevoked {
@@ -136,7 +136,7 @@ fn key_to_proto(fact: &Fact) -> Option<ProtoFact> {
     })
 }
 
-/// What is observed of a member, and what follows from it.
+/// The observations of a member, and their consequences.
 fn standing_to_proto(fact: &Fact) -> Option<ProtoFact> {
     Some(match fact {
         Fact::MemberLive => ProtoFact::MemberLive(v1::MemberLive {}),
@@ -226,7 +226,7 @@ pub(super) fn certified_from_proto(certified: v1::MemberKeyCertified) -> Taken<F
     })
 }
 
-/// How a key was accepted, as those show it who show keys.
+/// The acceptance of a key, for services that show keys.
 pub fn acceptance_to_proto(accepted: Option<KeyAcceptance>) -> v1::KeyAcceptance {
     match accepted {
         None => v1::KeyAcceptance::Unspecified,
@@ -237,7 +237,7 @@ pub fn acceptance_to_proto(accepted: Option<KeyAcceptance>) -> v1::KeyAcceptance
     }
 }
 
-/// How a key was accepted, from what stands in an event or a snapshot.
+/// The acceptance of a key, from an event or a snapshot.
 pub fn acceptance_from_proto(accepted: v1::KeyAcceptance) -> Option<KeyAcceptance> {
     match accepted {
         v1::KeyAcceptance::Unspecified => None,
@@ -248,7 +248,7 @@ pub fn acceptance_from_proto(accepted: v1::KeyAcceptance) -> Option<KeyAcceptanc
     }
 }
 
-/// To the millisecond: what we write has no more.
+/// To the millisecond: our own values have no more.
 fn millis_from_proto(field: &'static str, at: Timestamp) -> Taken<UnixMillis> {
     let seconds = u64::try_from(at.seconds).ok();
     let millis = seconds.and_then(|seconds| {

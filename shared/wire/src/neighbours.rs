@@ -1,4 +1,4 @@
-//! What later releases added to messages: its bounds, and what a release without it sends and takes.
+//! Compatibility with fields of later releases: their bounds, and what a release without them sends and accepts.
 
 use prost::Message as _;
 use proto::v1::{self, agent_message::Message};
@@ -69,7 +69,7 @@ fn messages_of_a_release_without_applied_terms_and_hubs_are_read() {
     assert_eq!((welcome.term, welcome.hubs.len()), (0, 0));
 }
 
-/// The member's word about who wrote is for people: a bad one is no reason to refuse what it stands beside.
+/// The member's statement about the last writer is for people: a bad one is no reason to refuse the fact beside it.
 #[test]
 fn who_changed_an_object_rides_beside_the_fact_and_is_dropped_where_it_is_bad() {
     let fact = encode_fact(&model::Fact::ExportUpserted(super::frozen::export().into()));

@@ -27,9 +27,9 @@ use model::{
 
 /// The one version there is.
 pub const POLICY_API_VERSION: &str = "tributary.dev/v1alpha1";
-/// What a document says that it is.
+/// The document's kind.
 pub const POLICY_KIND: &str = "ClustersetPolicy";
-/// What stands in the place of a policy before one was applied: everything is as KEP-1645 has it.
+/// The policy before one was applied: everything is as KEP-1645 has it.
 pub const DEFAULT_POLICY: &str = "apiVersion: tributary.dev/v1alpha1\nkind: ClustersetPolicy\nspec: {}\n";
 
 /// A text that is no policy, in one line.
@@ -148,7 +148,8 @@ struct Services {
     services: Option<Vec<String>>,
 }
 
-/// What is left empty by mistake (`exports:` and nothing behind it) is neither a list without entries nor none.
+/// Refuses an empty value (`exports:` and nothing behind it), most likely a mistake: it is neither an empty list nor
+/// absent.
 fn stated<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
     let stated: Option<T> = Option::deserialize(deserializer)?;
     let empty =
@@ -439,7 +440,7 @@ pub(super) fn released_from_proto(released: v1::PrecedenceReleased) -> Taken<Fac
     })
 }
 
-/// A claim as protobuf, for facts, snapshots and those who show it.
+/// A claim as protobuf, for facts, snapshots and services that show it.
 pub fn claim_to_proto(claim: &PrecedenceClaim) -> v1::PrecedenceClaim {
     v1::PrecedenceClaim {
         cluster: claim.cluster.to_string(),
@@ -448,7 +449,7 @@ pub fn claim_to_proto(claim: &PrecedenceClaim) -> v1::PrecedenceClaim {
     }
 }
 
-/// The inverse of [`claim_to_proto`]; `field` says where it stands.
+/// The inverse of [`claim_to_proto`]; `field` is its place.
 ///
 /// # Errors
 ///

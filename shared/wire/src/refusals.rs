@@ -23,7 +23,7 @@ fn refused(fact: &Fact, words: &str) {
         "{:?} does not say {words:?}",
         error.message
     );
-    // What was recorded under older rules is still read back, unless its shape is broken.
+    // Values recorded under older rules are still read back, unless their shape is broken.
     assert!(decode_recorded_fact(encode_fact(fact).bytes).is_ok(), "{words}");
 }
 
@@ -382,7 +382,7 @@ fn a_decision_with_a_broken_fingerprint_is_not_read_back() {
             ..Default::default()
         };
         if text.is_empty() {
-            // Empty stands for "unchanged" here.
+            // Empty means "unchanged" here.
             let bytes = v1::Fact {
                 fact: Some(ProtoFact::MemberRekeyed(rekeyed)),
             };

@@ -39,7 +39,7 @@ pub(super) fn from_fact(fact: &Bytes) -> Option<EndpointSlice> {
     Some(EndpointSlice { endpoints, ..slice })
 }
 
-/// Where the endpoints begin in an encoded slice, if all that is known comes before them.
+/// The start of the endpoints in an encoded slice, if all known fields come before them.
 fn endpoints_start(slice: &Bytes) -> Option<usize> {
     let mut rest = slice.clone();
     while rest.has_remaining() {
@@ -97,7 +97,7 @@ fn message_len(field: u32, length: usize) -> usize {
     key_len(field) + encoded_len_varint(length as u64) + length
 }
 
-/// A number that is a field; zero is said by leaving it out.
+/// A number that is a field; zero is encoded by leaving it out.
 fn number(bytes: &mut Vec<u8>, field: u32, value: u64) {
     if value != 0 {
         encode_key(field, WireType::Varint, bytes);

@@ -22,7 +22,7 @@ impl From<InvalidValue> for InvalidMessage {
     }
 }
 
-/// What the agent sends.
+/// Encodes a message of the agent.
 ///
 /// An [`ObservedItem::Invalid`](model::sync::ObservedItem::Invalid) exists on the hub's side only and
 /// has no bytes to send: it goes out without content, and the hub refuses it as an unknown kind.
@@ -36,17 +36,17 @@ pub fn agent_message_kind(message: &v1::AgentMessage) -> AgentMessageKind {
     sync_agent::kind(message)
 }
 
-/// What the hub receives. Facts are decoded and judged here, one by one.
+/// Decodes a message to the hub. Facts are decoded and judged here, one by one.
 pub fn agent_message_from_proto(message: v1::AgentMessage) -> Result<AgentMessage, InvalidMessage> {
     sync_agent::from_proto(message).map_err(InvalidMessage::from)
 }
 
-/// What the hub sends.
+/// Encodes a message of the hub.
 pub fn hub_message_to_proto(message: HubMessage) -> v1::HubMessage {
     sync_hub::to_proto(message)
 }
 
-/// What the agent receives. Derived objects stay encoded: [`decode_desired`](super::decode_desired).
+/// Decodes a message to the agent. Derived objects stay encoded: [`decode_desired`](super::decode_desired).
 pub fn hub_message_from_proto(message: v1::HubMessage) -> Result<HubMessage, InvalidMessage> {
     sync_hub::from_proto(message).map_err(InvalidMessage::from)
 }

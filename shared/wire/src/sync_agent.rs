@@ -1,4 +1,4 @@
-//! What the agent says ↔ protobuf.
+//! The agent's messages ↔ protobuf.
 
 use std::collections::BTreeSet;
 

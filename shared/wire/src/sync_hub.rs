@@ -1,4 +1,4 @@
-//! What the hub says ↔ protobuf.
+//! The hub's messages ↔ protobuf.
 
 use bytes::Bytes;
 use proto::v1::{self, hub_message::Message};
@@ -258,7 +258,7 @@ fn loss_policy_to_proto(action: Option<LossAction>) -> v1::LossPolicy {
     }
 }
 
-/// One that is not known is none that is told: then nothing is taken away.
+/// An unknown action counts as none: then nothing is removed.
 fn loss_policy_from_proto(number: i32) -> Option<LossAction> {
     match v1::LossPolicy::try_from(number) {
         Ok(v1::LossPolicy::LossWithdraw) => Some(LossAction::Withdraw),

@@ -1,4 +1,4 @@
-//! What waits, what is sent, what the hub refused, session by session.
+//! Tests of the queue session by session: what waits, what is sent, what the hub refuses.
 
 use bytes::Bytes;
 use model::{Fact, ServiceKey};

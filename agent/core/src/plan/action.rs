@@ -1,5 +1,5 @@
-//! What a plan asks for: writes, deletions and words for people, in the order in which they are to be done.
-//! Values only; performing them is the business of `apply`.
+//! The steps of a plan: writes, deletions and reports for people, in the order in which to perform them. Values only;
+//! `apply` performs them.
 
 use std::net::IpAddr;
 
@@ -36,7 +36,7 @@ pub enum Action {
     ApplyImport {
         /// The object to change.
         uid: Option<Box<str>>,
-        /// What it says.
+        /// The import's content.
         content: ImportContent,
         /// The decision it follows from, if it is known.
         revision: Option<Revision>,
@@ -45,7 +45,7 @@ pub enum Action {
     ApplyImportStatus {
         /// The object; absent when this plan creates it.
         uid: Option<Box<str>>,
-        /// What it says.
+        /// The import's status.
         status: ImportStatus,
     },
     /// Writes a derived Service.
@@ -54,7 +54,7 @@ pub enum Action {
         name: Box<str>,
         /// The object to change.
         uid: Option<Box<str>>,
-        /// What it says.
+        /// The derived Service's content.
         content: DerivedContent,
         /// The IPs that a new one asks for.
         cluster_ips: Vec<IpAddr>,
@@ -65,14 +65,14 @@ pub enum Action {
         name: Box<str>,
         /// The object to change.
         uid: Option<Box<str>>,
-        /// What it says.
+        /// The slice's content.
         content: SliceContent,
         /// The decision it follows from, if it is known.
         revision: Option<Revision>,
     },
     /// Deletes an object of the agent's.
     Delete {
-        /// What it is.
+        /// The object's kind.
         kind: Kind,
         /// Its name.
         name: Box<str>,
@@ -92,7 +92,7 @@ pub enum Action {
         export_uid: Box<str>,
         /// Why, in one word.
         reason: Box<str>,
-        /// What is wrong and what to do.
+        /// Problem and next step, as a message.
         message: Box<str>,
     },
 }
@@ -102,7 +102,7 @@ pub enum Action {
 pub enum Report {
     /// An object that is not Tributary's has a name that Tributary needs.
     Stranger {
-        /// What it is.
+        /// The object's kind.
         kind: Kind,
         /// Its name.
         name: Box<str>,
@@ -112,9 +112,9 @@ pub enum Report {
 /// The plan for one service.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
-    /// What to do, in this order; a step that fails ends the list.
+    /// Steps to perform in this order; a step that fails ends the list.
     pub actions: Vec<Action>,
-    /// What is wrong.
+    /// Problems found.
     pub reports: Vec<Report>,
     /// The export's conditions would say that the hub has not answered, or do in a moment.
     pub awaits_hub: bool,

@@ -1,4 +1,4 @@
-//! What the agent writes, as plain values: the part of each object that is Tributary's and is compared.
+//! The objects that the agent writes, as plain values: the part of each object that is Tributary's and is compared.
 //! Revisions, times, uids and constant labels are not content; the edge adds them.
 
 use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
@@ -94,13 +94,13 @@ pub enum FamilyPolicy {
 pub struct DerivedContent {
     /// All of them named. A set: the API server keeps an order of its own.
     pub ports: BTreeSet<ServicePort>,
-    /// Those of the import, as far as this cluster takes them.
+    /// The import's ports, as far as this cluster accepts them.
     pub policies: Policies,
     /// One family or two.
     pub family_policy: Option<FamilyPolicy>,
     /// The families asked for.
     pub ip_families: Vec<IpFamily>,
-    /// The exporting clusters, for the time when there is no import to tell them.
+    /// The exporting clusters, for the time without an import that names them.
     pub sources: BTreeSet<ClusterId>,
     /// The exported labels that the import carries: tools that select Services by them read nothing else.
     pub labels: Metadata,
@@ -108,7 +108,7 @@ pub struct DerivedContent {
     pub annotations: Metadata,
 }
 
-/// What an endpoint's pod is; only a cluster's own slices say it.
+/// The object behind an endpoint, its pod; only a cluster's own slices name it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Default, Hash)]
 pub struct TargetRef {
     /// For example "Pod".
@@ -139,7 +139,7 @@ pub struct SliceEndpoint {
 pub struct SliceContent {
     /// The service's name; absent when somebody took the label away.
     pub service: Option<Box<str>>,
-    /// Whose endpoints it holds; absent when somebody took the label away.
+    /// The cluster whose endpoints it holds; absent when somebody removed the label.
     pub source_cluster: Option<ClusterId>,
     /// The derived Service in whose name kube-proxy programs it.
     pub derived: Option<Box<str>>,
@@ -178,7 +178,7 @@ pub enum ConditionType {
 }
 
 impl ConditionType {
-    /// The type as it stands in the condition.
+    /// The type, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Valid => "Valid",
@@ -192,13 +192,13 @@ impl ConditionType {
 /// A condition without its time: that follows from when the status changed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Condition {
-    /// Which aspect.
+    /// The condition's type.
     pub kind: ConditionType,
-    /// Whether it holds.
+    /// The condition's status.
     pub status: ConditionStatus,
     /// Why, in one word.
     pub reason: Box<str>,
-    /// Why, for people.
+    /// The reason, for people.
     pub message: Box<str>,
     /// The generation that was judged; an import has none.
     pub observed_generation: Option<i64>,

@@ -13,7 +13,7 @@ use super::{
     view::{Found, FoundDerived, Ours, Refusals, ServiceView},
 };
 
-/// What there is to do about the derived Service, and what the import may say of it.
+/// The work to do on the derived Service, and its problem for the import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct DerivedStep {
     /// To do before the slices.
@@ -22,11 +22,11 @@ pub(super) struct DerivedStep {
     pub(super) after: Option<Action>,
     /// The IPs it has, with their families.
     pub(super) ips: Vec<IpAddr>,
-    /// What keeps it from being as it should, for the import's Ready.
+    /// The reason why the derived Service is not as it should be, for the import's Ready.
     pub(super) problem: Option<Problem>,
     /// Values that this cluster refuses and that were left out.
     pub(super) left_out: Vec<String>,
-    /// It is wanted and has no IPs yet: the next observation goes on from here.
+    /// It is wanted and has no IPs yet: the next observation continues from here.
     pub(super) waiting: bool,
     /// Something that is not Tributary's has its name.
     pub(super) stranger: bool,
@@ -225,7 +225,7 @@ fn taken(policies: &Policies, refusals: &Refusals, left_out: &mut Vec<String>) -
 
 type AskedFamilies = (Option<FamilyPolicy>, Vec<IpFamily>);
 
-/// What a new derived Service asks for: one family alone, or two as far as the cluster has them.
+/// Families to request for a new derived Service: one alone, or two as far as the cluster has them.
 fn families_of_new(families: &Families, refusals: &Refusals) -> Option<AskedFamilies> {
     let list = families.list();
     match list {
@@ -238,7 +238,7 @@ fn families_of_new(families: &Families, refusals: &Refusals) -> Option<AskedFami
     }
 }
 
-/// What a standing one asks for. Its first family cannot change; a second one can come and go.
+/// Families to request for an existing derived Service. Its first family cannot change; a second one can come and go.
 fn families_of_standing(
     families: &Families,
     found: &DerivedContent,

@@ -1,6 +1,6 @@
-//! What the hub wants to stand in this cluster, in memory: fed by the link, read by the plan.
-//! A snapshot is staged and replaces everything when it is complete; one that is cut off leaves all as it was.
-//! Nothing here knows what the cluster holds.
+//! The state that the hub wants in this cluster, in memory: fed by the link, read by the plan. A snapshot is staged and
+//! replaces everything when it is complete; an interrupted one changes nothing. This module does not know what the
+//! cluster holds.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,9 +35,9 @@ pub const REMOVALS_MAX: usize = 100_000;
 /// A value and the revision of the event that last changed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Revised<T> {
-    /// Where it comes from.
+    /// Revision that it comes from.
     pub revision: Revision,
-    /// What it is.
+    /// The value itself.
     pub value: T,
 }
 
@@ -75,7 +75,7 @@ pub struct Desired {
     arrivals: Arrivals,
     rules: ImportRules,
     turned_away: TurnedAway,
-    /// There were more imports than are held: what was not named is not known to be gone.
+    /// There were more imports than are held: an unnamed one is not known to be gone.
     overflowed: bool,
     /// A session is open.
     in_session: bool,
@@ -84,7 +84,7 @@ pub struct Desired {
     expired: Expired,
 }
 
-/// What the link reports.
+/// The link's reports.
 impl Desired {
     /// The interest that the next Hello states.
     pub fn interest(&mut self, interest: &Interest) -> Touched {
@@ -133,7 +133,7 @@ impl Desired {
         self.complete_epoch = resumes.then_some(welcome.epoch);
     }
 
-    /// A snapshot begins. Until it is complete nothing is deleted: what is held is of an older telling.
+    /// A snapshot begins. Until it is complete nothing is deleted: the held objects may be of an older snapshot.
     pub fn snapshot_begin(&mut self, epoch: Epoch) {
         self.complete_epoch = None;
         self.overflowed = false;
@@ -161,8 +161,8 @@ impl Desired {
         Touched::All
     }
 
-    /// Derived objects that changed, computed under the interest of `generation`. What came of differences among them,
-    /// [`Desired::take_news`] says.
+    /// Derived objects that changed, computed under the interest of `generation`. [`Desired::take_news`] returns the
+    /// outcome of differences among them.
     pub fn items(&mut self, generation: u64, items: impl IntoIterator<Item: Into<Told>>) -> Touched {
         let mut touched = BTreeSet::new();
         for told in items {
@@ -182,13 +182,13 @@ impl Desired {
         Touched::Services(touched)
     }
 
-    /// A word on one of this cluster's own exports is told whatever the interest is, and told once: it is not
-    /// repeated when its namespace becomes part of the interest.
+    /// The status of this cluster's own exports is sent whatever the interest is, and sent once: it is not repeated
+    /// when its namespace becomes part of the interest.
     fn concerns(&self, key: &DesiredKey, generation: u64) -> bool {
         is_of_an_export(key) || self.interest.admits(namespace_of(key), generation)
     }
 
-    /// Takes what the hub tells of an object; true when the object is held as it was told.
+    /// Takes an object from the hub; true if the object is held as it was sent.
     fn told(&mut self, key: DesiredKey, told: Told) -> bool {
         match told {
             Told::Whole(item) => {
@@ -208,7 +208,7 @@ impl Desired {
     /// position is not believed until it was told: who resumed there would never hear of it again.
     fn difference(&mut self, key: DesiredKey, difference: &ItemDifference) -> bool {
         if !self.may_change(&key) {
-            // What is not told yet would be missing once everything is said to have been told.
+            // An object that is not sent yet would be missing when the snapshot counts as complete.
             self.differences.refuse();
             self.cursor = None;
             return false;
@@ -237,13 +237,13 @@ impl Desired {
         }
     }
 
-    /// Whether the hub has told everything that stands around the object.
+    /// Returns true if the hub has sent everything about the object.
     fn may_change(&self, key: &DesiredKey) -> bool {
         let told_once = self.staged.is_none() && self.complete_epoch.is_some();
         told_once && (is_of_an_export(key) || self.covered.contains(namespace_of(key)))
     }
 
-    /// What became of the differences since this was last asked.
+    /// Returns the outcome of the differences since the last call.
     pub fn take_news(&mut self) -> News {
         let (turned_away, complaints) = self.turned_away.take();
         News {
@@ -259,12 +259,12 @@ impl Desired {
         Touched::All
     }
 
-    /// What this cluster takes.
+    /// Rules for the imports that this cluster accepts.
     pub(super) fn rules(&self) -> &ImportRules {
         &self.rules
     }
 
-    /// Whether anything is imported into a namespace.
+    /// Returns true if anything is imported into a namespace.
     pub fn admits(&self, namespace: &str) -> bool {
         self.rules.admits(namespace)
     }
@@ -365,7 +365,8 @@ impl Desired {
         self.arrivals.of(service)
     }
 
-    /// Everything up to the cursor has been received, if what is held is of its epoch and nothing waits to be told whole.
+    /// Everything up to the cursor has been received, if the held objects are of its epoch and nothing waits to be sent
+    /// whole.
     pub fn up_to(&mut self, up_to: &UpTo) {
         let is_whole = self.staged.is_none() && self.differences.are_settled();
         if is_whole && self.complete_epoch == Some(up_to.cursor.epoch) {
@@ -379,8 +380,8 @@ impl Desired {
         self.in_session = false;
     }
 
-    /// The membership of this cluster has ended. What is held stays until the Leases of its sources expire; whoever admits the
-    /// cluster again tells everything anew.
+    /// The membership of this cluster has ended. Held objects stay until the Leases of their sources expire; the hub
+    /// that admits the cluster again sends everything anew.
     pub fn end_membership(&mut self) -> Touched {
         self.membership_ended = true;
         self.cursor = None;
@@ -405,9 +406,9 @@ impl Desired {
     }
 }
 
-/// What the next Hello needs, and the plan reads.
+/// Reads for the next Hello and for the plan.
 impl Desired {
-    /// Where to resume: absent unless everything of the interest has been received up to there.
+    /// The position to resume at: absent unless everything of the interest was received up to there.
     pub fn cursor(&self) -> Option<Cursor> {
         let is_whole = self.interest.is_covered(&self.covered) && !self.overflowed;
         self.cursor.filter(|_| is_whole)
@@ -418,12 +419,12 @@ impl Desired {
         self.membership_ended
     }
 
-    /// Whether the next session may send differences.
+    /// Returns true if the next session may send differences.
     pub fn takes_differences(&self) -> bool {
         self.differences.are_taken()
     }
 
-    /// Whether an object waits to be told whole.
+    /// Returns true if an object waits to be told whole.
     pub fn wants(&self, key: &DesiredKey) -> bool {
         self.differences.wants(key)
     }
@@ -433,7 +434,7 @@ impl Desired {
         self.complete_epoch
     }
 
-    /// Whether the hub has told everything of `namespace`, so that what it did not name is not there.
+    /// Returns true if the hub has told everything of `namespace`, so that what it did not name is not there.
     pub fn is_complete(&self, namespace: &str) -> bool {
         self.complete_epoch.is_some() && self.covered.contains(namespace) && !self.overflowed
     }
@@ -443,12 +444,12 @@ impl Desired {
         &self.expired
     }
 
-    /// Whether a hub has told everything and speaks: then what is held is what it confirms.
+    /// Returns true if a hub has sent everything and is connected: then it confirms the held objects.
     pub fn is_confirmed(&self) -> bool {
         self.in_session && self.staged.is_none() && self.complete_epoch.is_some()
     }
 
-    /// The clusters that slices are held of, whether a hub confirms them or was heard last long ago.
+    /// The clusters whose slices are held, whether a hub confirms them or was last connected long ago.
     pub fn clusters_of_slices(&self) -> BTreeSet<&ClusterId> {
         self.held.slices.keys().map(|key| &key.source_cluster).collect()
     }
@@ -502,7 +503,7 @@ impl Desired {
         })
     }
 
-    /// Every service of which anything is desired or was removed.
+    /// Every service with a desired or removed object.
     pub fn services(&self) -> BTreeSet<ServiceKey> {
         let imports = self.held.imports.keys();
         let slices = self.held.slices.keys().map(|key| &key.service);
@@ -578,7 +579,7 @@ fn service_of(key: &DesiredKey) -> &ServiceKey {
     }
 }
 
-/// The word on an export of this cluster's own is told whatever the interest is.
+/// The status of this cluster's own export is sent whatever the interest is.
 fn is_of_an_export(key: &DesiredKey) -> bool {
     matches!(key, DesiredKey::ExportStatus(_))
 }

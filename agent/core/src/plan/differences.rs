@@ -1,5 +1,5 @@
-//! What became of differences: which objects wait to be told whole because one did not lead from what is held, and whether
-//! differences are of any use. Pure bookkeeping; what is held stands in `desired`, and the link does the asking.
+//! The outcome of differences: the objects that must be sent whole because a difference did not apply, and whether
+//! differences are of any use. Pure bookkeeping; `desired` holds the objects, and the link sends the requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,37 +11,36 @@ use model::{
 /// The bookkeeping.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Differences {
-    /// Objects of which the hub told something newer that could not be restored, and nothing as new since: as of which
-    /// revision.
+    /// Objects with a newer version that could not be restored, and none since: the revision of that version.
     wanted: BTreeMap<DesiredKey, Revision>,
     news: News,
     /// They came where they have no place, or too many could not be restored: none are taken until the next start.
     refused: bool,
 }
 
-/// What became of the differences of a message.
+/// The outcome of the differences of a message.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct News {
     /// So many objects were restored.
     pub restored: u64,
     /// These are to be asked for whole.
     pub wanted: BTreeSet<DesiredKey>,
-    /// The session is to end: everything is to be told anew, and whole.
+    /// The session has to end: everything must be sent anew, and whole.
     pub refused: bool,
     /// So many objects were not taken, or not whole, by this cluster's own rules.
     pub turned_away: u64,
-    /// What is to be said of them, once.
+    /// Complaints to log once.
     pub complaints: Vec<String>,
 }
 
 impl Differences {
-    /// A session began, in which nothing was asked for: everything behind the cursor is told again.
+    /// A session began without requests: everything behind the cursor is sent again.
     pub(super) fn begin(&mut self) {
         self.wanted.clear();
         self.news = News::default();
     }
 
-    /// Whether the hub may send them.
+    /// Returns true if the hub may send them.
     pub(super) fn are_taken(&self) -> bool {
         !self.refused
     }
@@ -51,8 +50,8 @@ impl Differences {
         self.told(key, at);
     }
 
-    /// The object is to be asked for, once, for it is another one as of this revision. False: too many are, and the
-    /// session is to end.
+    /// The object has to be requested once, because this revision changed it. False: too many are, and the session is
+    /// to end.
     pub(super) fn want(&mut self, key: &DesiredKey, at: Revision) -> bool {
         if let Some(wanted) = self.wanted.get_mut(key) {
             *wanted = at.max(*wanted);
@@ -85,12 +84,12 @@ impl Differences {
         self.news.wanted.remove(key);
     }
 
-    /// Whether this object waits to be told whole.
+    /// Returns true if this object waits to be told whole.
     pub(super) fn wants(&self, key: &DesiredKey) -> bool {
         self.wanted.contains_key(key)
     }
 
-    /// Whether what the hub says of its position holds here too.
+    /// Returns true if what the hub says of its position holds here too.
     pub(super) fn are_settled(&self) -> bool {
         self.wanted.is_empty()
     }

@@ -1,12 +1,12 @@
-//! What it means for a service that nothing is left to do: whether what the hub sent of it stands.
-//! Never looks at what was tried; only at what is known, wanted and found.
+//! Decides what it means for a service that nothing is left to do: whether its objects match what the hub sent.
+//! Considers only what is known, wanted and found, never what was tried.
 
 use model::ServiceKey;
 
 use super::{Desired, NamespaceState, Plan, ServiceView, progress::End};
 
-/// How work on `service` ends of which `plan` leaves nothing to do. From kinds that were not listed nothing was planned;
-/// exports matter only if the hub has a word on one.
+/// Returns how work on `service` ends if `plan` leaves nothing to do. A plan has no steps for kinds that were not
+/// listed; exports matter only if the hub said something about one.
 pub fn end(desired: &Desired, view: &ServiceView, service: &ServiceKey, plan: &Plan) -> End {
     let known = view.known;
     let imported = known.imports && known.services && known.slices;
@@ -31,8 +31,8 @@ fn has_expired(desired: &Desired, service: &ServiceKey) -> bool {
             .any(|slice| expired.contains_key(&slice.value.key.source_cluster))
 }
 
-/// An import of another type stands and may not go yet, for one of its sources has not listed: of what was sent only
-/// what fits beside it is there. Or a Lease expired, and what came from its source is kept away.
+/// An import of another type exists and may not go yet, because one of its sources has not listed: only the objects
+/// that fit beside it are applied. Or a Lease expired, and what came from its source is kept away.
 fn is_withheld(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
     let wanted = desired.import(service).map(|wanted| wanted.value.service_type);
     let found = view.import.ours().map(|ours| ours.content.content.service_type);

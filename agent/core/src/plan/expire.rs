@@ -1,6 +1,6 @@
 //! Owns: what goes, or turns not ready, because the Lease of its source expired: the second way by which the law of
 //! deletion lets something of another cluster go. It needs neither a hub nor a leader, so that any agent may do it.
-//! Never: says which Leases have expired (`crate::expiry`), or makes anything anew: that is `plan`'s, once they move.
+//! Never: decides which Leases have expired (`crate::expiry`), or creates anything: `plan` does, once they move.
 
 use std::collections::BTreeSet;
 
@@ -15,8 +15,8 @@ use super::{
     view::{NamespaceState, ServiceView},
 };
 
-/// What is to go of `service`: slices first; and where nothing of it comes from anybody else, import and derived Service
-/// after them. `own` follows its own watches, whatever a Lease says.
+/// Returns the deletions for `service`: slices first; then import and derived Service, if no other source contributes
+/// to them. Leases do not apply to `own`, which the agent watches itself.
 pub fn expire(expired: &Expired, view: &ServiceView, own: &ClusterId, service: &ServiceKey) -> Plan {
     let mut plan = Plan::default();
     let known = view.known.imports && view.known.services && view.known.slices;
@@ -52,7 +52,8 @@ pub fn expire(expired: &Expired, view: &ServiceView, own: &ClusterId, service: &
     plan
 }
 
-/// Whether all that stands of `service`, and all that is wanted of it, comes from sources whose slices go.
+/// Returns true if everything that exists of `service`, and everything wanted of it, comes from sources whose slices
+/// go.
 pub(super) fn is_all_gone(
     desired: &Desired,
     view: &ServiceView,

@@ -15,7 +15,7 @@ use super::{
 
 /// Longest message of a condition, in characters (the API server's bound).
 const MESSAGE_CHARACTERS_MAX: usize = 32_768;
-/// What joins conflict messages and reasons of one condition.
+/// Separator of conflict messages and of reasons in one condition.
 const REASON_SEPARATOR: &str = ",";
 /// Slices that are named in the condition Valid, at most.
 const SLICES_NAMED_MAX: usize = 5;
@@ -237,7 +237,7 @@ fn arrived(
     ))
 }
 
-/// The hub has not spoken about this export. What it said before stays until it certainly does not know it.
+/// The hub has not spoken about this export. Its earlier status stays until the hub certainly does not know the export.
 fn unjudged_conditions(
     desired: &Desired,
     view: &ServiceView,
@@ -290,7 +290,7 @@ fn joined_messages(conflicts: &[Conflict]) -> String {
     words.join(" ")
 }
 
-/// What is said of slices that stay behind while the export is valid.
+/// Message about slices that stay although their export is valid.
 fn unexported(slices: &BTreeMap<Box<str>, Box<str>>) -> String {
     if slices.is_empty() {
         return String::new();

@@ -15,7 +15,7 @@ use super::{
 const REASON_NO_PORTS: &str = "NoPorts";
 /// Reason of Ready: the families are not offered here.
 const REASON_IP_FAMILY_NOT_SUPPORTED: &str = "IPFamilyNotSupported";
-/// Reason of Ready: not yet, or something stands in the way.
+/// Reason of Ready: not yet, or an obstacle.
 const REASON_PENDING: &str = "Pending";
 /// Reason of Ready: it can be used.
 const REASON_READY: &str = "Ready";
@@ -63,7 +63,7 @@ pub(super) fn plan_import(
         return Vec::new();
     }
     let content = content(standing, derived, served);
-    // A field that stands there is served, though a schema that was read too early may not say so.
+    // A field of the existing object is served, although a schema that was read too early may lack it.
     let stands = ours.is_some_and(|ours| ours.content.status.endpoint_slice_objects);
     let mut status = ImportStatus {
         clusters: standing.clusters.clone(),

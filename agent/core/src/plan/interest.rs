@@ -1,5 +1,5 @@
-//! Which namespaces this agent asked about, since which generation, and of which it has heard everything.
-//! Pure bookkeeping; what the hub sent about them stands in `desired`.
+//! The namespaces that this agent asked about, the generation of each request, and the ones the hub has fully answered.
+//! Pure bookkeeping; `desired` holds the answers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -44,8 +44,8 @@ impl InterestState {
         self.added_at.remove(namespace);
     }
 
-    /// Whether a message computed under `generation` speaks of `namespace` as it is now: a namespace that went
-    /// and came back since is answered anew.
+    /// Returns true if a message computed under `generation` describes `namespace` as it is now: a namespace that was
+    /// deleted and created since is answered again.
     pub(super) fn admits(&self, namespace: &str, generation: u64) -> bool {
         self.all
             || self
@@ -54,12 +54,12 @@ impl InterestState {
                 .is_some_and(|&added_at| added_at <= generation)
     }
 
-    /// Whether `namespace` is part of the interest.
+    /// Returns true if `namespace` is part of the interest.
     pub(super) fn contains(&self, namespace: &str) -> bool {
         self.all || self.added_at.contains_key(namespace)
     }
 
-    /// Of which namespaces a snapshot computed under `generation` tells everything.
+    /// The namespaces that a snapshot computed under `generation` covers completely.
     pub(super) fn covered_by(&self, generation: u64) -> Covered {
         if self.all {
             return Covered {
@@ -79,7 +79,7 @@ impl InterestState {
         }
     }
 
-    /// Whether everything is known of every namespace of the interest.
+    /// Returns true if everything is known of every namespace of the interest.
     pub(super) fn is_covered(&self, covered: &Covered) -> bool {
         if self.all {
             return covered.all;
@@ -92,7 +92,7 @@ impl InterestState {
     }
 }
 
-/// The namespaces of which everything has been heard.
+/// The namespaces that are completely received.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Covered {
     pub(super) all: bool,

@@ -1,10 +1,10 @@
 //! Plan: what the hub desires × what the cluster holds → what to do, one service at a time.
 //! Pure: it names `std`, the domain model, itself and the encoding of differences; it reads no clock and performs nothing.
 //!
-//! A plan is made anew whenever something about its service changed, and is empty when all is as it should be.
-//! Steps that need an answer of the cluster (the IPs of a derived Service) come with a later plan.
-//! `progress`: up to where what the hub sent stands. `expire`: what goes because the Lease of its source expired, be there
-//! a hub or a leader or none.
+//! A service is planned again whenever something about it changed; the plan is empty when all is as it should be. Steps
+//! that need an answer of the cluster (the IPs of a derived Service) come with a later plan. `progress`: the position
+//! up to which the hub's objects are applied. `expire`: what goes because the Lease of its source expired, be there a
+//! hub or a leader or none.
 
 pub mod action;
 mod arrivals;
@@ -55,7 +55,7 @@ use port_names::PortNames;
 use slices::{Front, Own, SliceSteps};
 use target::{Standing, Target};
 
-/// What to do so that `service` looks as it should. Empty when nothing is to be done, or nothing is known.
+/// Returns the steps that make `service` look as it should. Empty if nothing is to be done, or nothing is known.
 pub fn plan(desired: &Desired, view: &ServiceView, config: &LocalConfig, service: &ServiceKey) -> Plan {
     let mut plan = Plan::default();
     if view.namespace != NamespaceState::Active {
@@ -95,7 +95,7 @@ fn plan_imported(
                 kind: Kind::Import,
                 name: service.name.clone(),
             });
-            // What stands there already is kept true: whose it is, too, or it would go for the wrong cluster's sake.
+            // The existing import is kept true, with its clusters: otherwise the wrong cluster could remove it.
             if view.derived.ours().is_some() {
                 stand(desired, view, config, service, &standing, &derived_name, plan);
             }
@@ -114,8 +114,8 @@ fn plan_imported(
     }
 }
 
-/// Returns true if the hub takes away an import that stands here, and may do so: what this cluster's own rules do not admit
-/// goes for another reason.
+/// Returns true if the hub removes an existing import, and may do so: imports that this cluster's own rules do not
+/// admit go for another reason.
 pub fn withdraws(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
     let known = view.known.imports && view.known.services && view.known.slices;
     known
@@ -126,7 +126,7 @@ pub fn withdraws(desired: &Desired, view: &ServiceView, service: &ServiceKey) ->
         && target::may_narrow(desired, view, service)
 }
 
-/// Leaves what came from others as it stands, and says so; the cluster's own slices follow its own watches.
+/// Leaves the objects of other clusters as they are, and reports that; the cluster's own slices follow its own watches.
 fn hold(desired: &Desired, view: &ServiceView, config: &LocalConfig, service: &ServiceKey, plan: &mut Plan) {
     let mut steps = SliceSteps::default();
     let own = Own::of(desired, view, config, service);
@@ -193,8 +193,8 @@ fn stand(
     plan.actions.extend(after);
 }
 
-/// The import is of another type: kube-proxy lets go of the slices, then Service and import go; the plan after
-/// that makes them anew.
+/// The import is of another type: first the slices go, so that kube-proxy stops using them, then Service and import;
+/// the next plan creates them again.
 fn flip(view: &ServiceView, service: &ServiceKey, derived_name: &str, plan: &mut Plan) {
     let mut steps = SliceSteps::default();
     slices::detach_all(view, &mut steps);

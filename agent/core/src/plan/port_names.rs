@@ -1,13 +1,13 @@
-//! What a derived Service and the slices behind it call their ports. kube-proxy joins the two by name, so that a
-//! name which changes leaves a port without endpoints: an unnamed port has its name from the first write.
-//! Pure; it knows one former name (none at all, as the first agents wrote it) and how to leave it without a gap.
+//! Names of ports in a derived Service and in the slices behind it. kube-proxy joins the two by name, so a changed name
+//! leaves a port without endpoints: an unnamed port is named from the first write. Pure; it knows one former name (none
+//! at all, as the first agents wrote it) and how to migrate without a gap.
 
 use model::{EndpointPort, Protocol, ServicePort};
 
 use super::view::ServiceView;
 
-/// What the derived Service of `ports`, and the slices behind it, call one of them. `ports` are all of them: a name
-/// that somebody gave to another one is taken.
+/// The name of one port in the derived Service of `ports` and in the slices behind it. `ports` has all of them: a name
+/// that another port has is taken.
 pub(super) fn derived_port_name(ports: &[ServicePort], port: &ServicePort) -> Box<str> {
     if !port.name.is_empty() {
         return port.name.clone();
@@ -40,7 +40,7 @@ fn protocol_word(protocol: Protocol) -> &'static str {
     }
 }
 
-/// How the slices behind one derived Service call its unnamed port, if it has one.
+/// The name of the unnamed port, if there is one, in the slices behind one derived Service.
 #[derive(Debug, Default)]
 pub(super) struct PortNames {
     unnamed: Option<Unnamed>,
@@ -50,12 +50,13 @@ pub(super) struct PortNames {
 struct Unnamed {
     protocol: Protocol,
     name: Box<str>,
-    /// The Service that stands there calls it by no name still.
+    /// The existing Service still has no name for it.
     is_nameless_yet: bool,
 }
 
 impl PortNames {
-    /// As a derived Service of these `ports` wants them, if there is to be one, beside what stands in the cluster.
+    /// The names that a derived Service of these `ports` needs, if there is to be one, and those of the cluster's
+    /// objects.
     pub(super) fn of(ports: Option<&[ServicePort]>, view: &ServiceView) -> Self {
         let Some(ports) = ports else {
             return Self::default();

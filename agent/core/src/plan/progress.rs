@@ -1,9 +1,9 @@
-//! Up to where what the hub sent stands in this cluster: which services are not at rest since when, which are
-//! parked, and which positions wait for them. Pure bookkeeping: time is an argument, and what a service needs is
-//! the plan's to say.
+//! Owns: the position up to which the hub's objects are applied in this cluster: the services that are not at rest and
+//! since when, the parked ones, and the positions that wait for them. Pure bookkeeping: time is an argument, and what a
+//! service needs is the plan's to say.
 //!
-//! A position is reached when every service that was touched before it was planned, after that, to the end. What is
-//! parked holds no position back, and is counted instead.
+//! A position is reached when every service that was touched before it was planned, after that, to the end. A parked
+//! service holds no position back, and is counted instead.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -12,13 +12,13 @@ use model::{
     sync::{Applied, PARKED_AGE_MAX_MILLIS, PARKED_NAMED_MAX},
 };
 
-/// Most positions that wait to be reached; what is told beyond takes the place of the newest.
+/// Most positions that wait to be reached; a later one replaces the newest.
 pub const POSITIONS_WAITING_MAX: usize = 64;
 
-/// How the work on a service ended.
+/// The outcome of work on a service.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// What was sent of it stands.
+    /// The objects match what was sent.
     Stands,
     /// Only other content or somebody's hand helps: it is refused or fails for long, is fought over, or its name is taken.
     Parked,
@@ -26,12 +26,12 @@ pub enum End {
     Open,
 }
 
-/// What the hub is told, and whether it is news.
+/// The position to report to the hub, and whether it is new.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Reach {
-    /// What stands.
+    /// The position applied.
     pub applied: Applied,
-    /// Grows when something that was sent is reached or parked: what grew is told soon.
+    /// Grows when a sent object is reached or parked: growth is reported soon.
     pub changes: u64,
 }
 
@@ -107,13 +107,13 @@ impl Progress {
         self.advance()
     }
 
-    /// Everything was told anew, perhaps by a hub whose log was rewound: what was reached before says nothing of it.
+    /// Everything was sent anew, perhaps by a hub whose log was rewound: earlier progress does not count for it.
     pub fn begin_anew(&mut self) {
         self.positions.clear();
         (self.told, self.reached) = (None, None);
     }
 
-    /// What is parked stays so, whatever is sent, until it has been tried.
+    /// Marks a service as changed. A parked one stays parked until it has been tried.
     fn touch(&mut self, service: &ServiceKey) {
         let tick = self.tick;
         if let Some(parking) = self.parked.get_mut(service) {
@@ -159,7 +159,7 @@ impl Progress {
         let touches = open.map(|touches| touches.last);
         let last = touches.max(parked.map(|parking| parking.touched));
         if let Some(last) = last.filter(|last| *last > began) {
-            // What was sent meanwhile is not in it.
+            // Objects sent meanwhile are not in it.
             self.reopen(service, began + 1, last);
         }
         parked.is_some()
@@ -194,13 +194,13 @@ impl Progress {
         self.changes > before
     }
 
-    /// Services of which something is open or parked: whoever plans everything anew plans these too.
+    /// Services with open or parked work: planning everything anew includes these.
     pub fn services(&self) -> impl Iterator<Item = &ServiceKey> {
         self.open.keys().chain(self.parked.keys())
     }
 
-    /// What the hub is told now, in milliseconds of the clock of [`Progress::ended`]. `epoch`: of which the hub's
-    /// telling is complete here; a position of another one says nothing to it.
+    /// The position to report to the hub now, in milliseconds of the clock of [`Progress::ended`]. `epoch` is the epoch
+    /// in which the hub has sent everything; a position of another epoch means nothing to it.
     pub fn reach(&self, epoch: Option<Epoch>, now: u64) -> Reach {
         let age = |since: u64| now.saturating_sub(since).min(PARKED_AGE_MAX_MILLIS);
         let applied = Applied {

@@ -1,5 +1,5 @@
-//! The importing cluster's own rules: what it takes of what a hub tells, whatever the hub says. So a hostile hub, or one
-//! that is wrong, does no more here than this cluster's owner allows. Pure; what was turned away is told once in words.
+//! The importing cluster's own rules: what it takes of what a hub tells, whatever the hub says. So a hostile or faulty
+//! hub does no more here than this cluster's owner allows. Pure; rejected objects are reported once, in words.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -9,14 +9,14 @@ use model::{
     validate,
 };
 
-/// Most imports that are held, unless it is said otherwise. Each with a clusterset IP takes an address of the cluster's
-/// Service range, of which a `/18` has 16,384; a smaller range wants a smaller bound.
+/// Default bound of held imports. Each with a clusterset IP takes an address of the cluster's Service range. A `/18`
+/// has 16,384; a smaller range needs a smaller bound.
 pub const IMPORTS_MAX: usize = 12_000;
-/// Most namespaces and clusters of which it is remembered that something was turned away. With more, all are forgotten,
-/// and may be told of once more.
+/// Most namespaces and clusters for which a rejection is remembered. With more, all are forgotten, and may be told of
+/// once more.
 const TOLD_MAX: usize = 1_000;
 
-/// What this cluster takes.
+/// The imports that this cluster accepts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportRules {
     /// Namespaces into which it imports; `None`: every one that Kubernetes does not keep for itself.
@@ -43,7 +43,7 @@ impl Default for ImportRules {
 }
 
 impl ImportRules {
-    /// Whether anything is imported into a namespace.
+    /// Returns true if anything is imported into a namespace.
     pub fn admits(&self, namespace: &str) -> bool {
         let listed = |patterns: &Vec<Pattern>| patterns.iter().any(|pattern| pattern.matches(namespace));
         !special::is_reserved_namespace(namespace) && self.namespaces.as_ref().is_none_or(listed)
@@ -78,7 +78,8 @@ impl ImportRules {
     }
 }
 
-/// Whether an endpoint of another cluster may stand here: none of its addresses leads elsewhere in every network.
+/// Returns true if an endpoint of another cluster may stand here: none of its addresses leads elsewhere in every
+/// network.
 pub(super) fn may_stand(endpoint: &Endpoint) -> bool {
     !endpoint.addresses.iter().any(is_special)
 }
@@ -87,7 +88,7 @@ fn is_special(address: &IpAddr) -> bool {
     special::special(*address).is_some()
 }
 
-/// What was turned away, since it was last asked, and what was said of it already.
+/// The objects rejected since the last report, and the complaints already made.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct TurnedAway {
     count: u64,
@@ -106,7 +107,7 @@ impl TurnedAway {
         });
     }
 
-    /// An import more than are held.
+    /// An import above the bound.
     pub(super) fn import(&mut self, most: usize) {
         self.note("", || {
             format!(
@@ -127,7 +128,7 @@ impl TurnedAway {
         });
     }
 
-    /// A slice of which endpoints are left out.
+    /// A slice with endpoints left out.
     pub(super) fn slice(&mut self, slice: &ImportedSlice) {
         let special = slice
             .endpoints
@@ -157,7 +158,7 @@ impl TurnedAway {
         }
     }
 
-    /// How many objects, and what is to be said once.
+    /// Number of rejected objects, and the complaints to log once.
     pub(super) fn take(&mut self) -> (u64, Vec<String>) {
         (std::mem::take(&mut self.count), std::mem::take(&mut self.words))
     }

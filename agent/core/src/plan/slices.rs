@@ -23,7 +23,7 @@ use super::{
 /// hints for nodes, which kube-proxy heeds only when every endpoint has one, and another cluster's has no node here.
 const ZONE_DISTRIBUTIONS: [&str; 3] = ["PreferClose", "PreferSameZone", "PreferSameNode"];
 
-/// What slices need to know of the import in front of them.
+/// The facts that slices need of the import in front of them.
 pub(super) struct Front<'a> {
     pub(super) service: &'a ServiceKey,
     pub(super) standing: &'a Standing,
@@ -114,8 +114,8 @@ impl SliceSteps {
     }
 }
 
-/// Ports that a cluster exports and that others' ports win over, as the hub sees it while a source is not listed:
-/// the winner may be another one, so nothing is taken away for its sake. What the cluster itself withdrew goes.
+/// Ports that a cluster exports and that others' ports win over, as the hub sees it while a source is not listed: the
+/// winner may be another one, so nothing is taken away for its sake. Objects that the cluster itself withdrew go.
 struct Overruled<'a>(Option<&'a ServiceImport>);
 
 impl<'a> Overruled<'a> {
@@ -135,7 +135,7 @@ impl<'a> Overruled<'a> {
         !import.eligible_ports(cluster).any(same)
     }
 
-    /// Leaves these ports of a slice that stands there in what is to be written.
+    /// Keeps these ports of an existing slice in the one to write.
     fn keep(&self, cluster: &ClusterId, found: Option<&Found<SliceContent>>, content: &mut SliceContent) {
         let found = found.and_then(Found::ours).into_iter();
         let stated = |port: &EndpointPort| {
@@ -258,7 +258,7 @@ pub(super) fn plan_own(
     // One that waits for a finalizer is gone: the hub was told so, and nobody follows what it exported.
     let export = view.export.as_ref().filter(|export| !export.deleting);
     let validity = export.map(|export| &export.validity);
-    // What cannot be decoded now may be a slice of this Service: its copy stays.
+    // An object that cannot be decoded now may be a slice of this Service: its copy stays.
     let unread = view.unread_slices.iter();
     let mut wanted: BTreeSet<_> = unread.map(|name| slice_name(service, own, name)).collect();
     match validity {
@@ -377,7 +377,7 @@ fn write(
                 return;
             }
             if is_of_another_family(&ours.content, &content) {
-                // The API server lets nobody change it: the plan after that makes it anew.
+                // The API server lets nobody change it: the next plan creates it again.
                 steps.delete(name, &ours.uid);
                 return;
             }
@@ -461,8 +461,8 @@ fn slice_name(service: &ServiceKey, cluster: &ClusterId, source_slice: &str) -> 
     imported_slice_name(&service.namespace, &service.name, cluster.as_str(), source_slice).into()
 }
 
-/// The names under which a plan may write slices of `service`: a view has to show what stands there, whatever
-/// its labels say.
+/// The names under which a plan may write slices of `service`: a view has to show the objects of these names, whatever
+/// their labels are.
 pub fn slice_names<'a>(
     desired: &Desired,
     own: &ClusterId,

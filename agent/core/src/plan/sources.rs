@@ -6,33 +6,33 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::{ClusterId, sync::Source};
 
-/// What may be believed of absence is another since then.
+/// Rules about absence have changed since then.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settling {
     /// Clusters that became settled, or are not any more.
     pub clusters: BTreeSet<ClusterId>,
-    /// Whether all are settled is another answer than before.
+    /// True if all are settled is another answer than before.
     pub all: bool,
 }
 
 impl Settling {
-    /// Whether anything changed.
+    /// Returns true if anything changed.
     pub fn is_empty(&self) -> bool {
         self.clusters.is_empty() && !self.all
     }
 }
 
-/// Every source by its cluster. What the hub has not named in this session is unknown, and so not settled.
+/// Every source by its cluster. A source that the hub has not named in this session is unknown, and so not settled.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     told: BTreeMap<ClusterId, Source>,
-    /// Of whom an earlier session said that they ended, on the history that this one goes on with.
+    /// Sources that ended by an earlier session, in the history that this one continues.
     ended_before: BTreeSet<ClusterId>,
 }
 
 impl Sources {
-    /// A session began, perhaps with a hub that has forgotten what was listed and who ended. One that `resumes` goes
-    /// on with the history that this agent knows: who ended in it stays so until the hub names it otherwise.
+    /// A session began, perhaps with a hub that has forgotten what was listed and who ended. A session that `resumes`
+    /// continues the history that this agent knows: an ended source stays ended until the hub names it otherwise.
     pub(super) fn begin(&mut self, resumes: bool) {
         let told = std::mem::take(&mut self.told).into_values();
         self.ended_before
@@ -42,7 +42,7 @@ impl Sources {
         }
     }
 
-    /// Something of this cluster came: it is back, if it had ended, and its source is told after its objects.
+    /// An object of this cluster came: it is back, if it had ended, and its source is sent after its objects.
     pub(super) fn heard_of(&mut self, cluster: &ClusterId) {
         self.ended_before.remove(cluster);
         if let Some(source) = self.told.get_mut(cluster) {

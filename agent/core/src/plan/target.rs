@@ -1,6 +1,6 @@
-//! The law of deletion, for imports: what a service should look like here, given what may be taken away.
-//! An object's sources are its exporting clusters and those of its slices. While one of them is not listed
-//! (nor gone), or the hub's telling is incomplete, an import may gain ports and clusters and nothing else.
+//! Owns: the law of deletion for imports: the intended state of a service here, given what may be removed. An object's
+//! sources are its exporting clusters and those of its slices. While one of them is not listed (nor gone), or the hub's
+//! telling is incomplete, an import may gain ports and clusters and nothing else.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::{
     view::{FoundDerived, FoundImport, ServiceView},
 };
 
-/// What is to become of a service's objects.
+/// The intended end state of a service's objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
     /// Nothing is known that permits anything: all stays.
@@ -50,7 +50,7 @@ pub(super) struct Standing {
 pub(super) enum Families {
     /// The hub wants these.
     Wanted(Vec<IpFamily>),
-    /// Those that are there stay; a derived Service that has to be made again asks for these.
+    /// Existing ones stay; a derived Service that has to be created again requests these.
     Kept(Vec<IpFamily>),
 }
 
@@ -69,7 +69,7 @@ impl Standing {
     }
 }
 
-/// Whether what the hub does not name of this service may be taken away. The sources of what is here count, and
+/// Returns true if what the hub does not name of this service may be taken away. The sources of what is here count, and
 /// those of what the hub wants: an old copy of its data may let a cluster win that exports nothing any more.
 pub(super) fn may_narrow(desired: &Desired, view: &ServiceView, service: &ServiceKey) -> bool {
     let mut sources = view.sources();
@@ -90,7 +90,7 @@ pub(super) fn may_narrow(desired: &Desired, view: &ServiceView, service: &Servic
     }
 }
 
-/// What is to become of the objects of `service`.
+/// Returns the intended end state of the objects of `service`.
 pub(super) fn target(desired: &Desired, view: &ServiceView, own: &ClusterId, service: &ServiceKey) -> Target {
     let may_narrow = may_narrow(desired, view, service);
     let rules = desired.rules();
@@ -178,8 +178,8 @@ fn widened(
     }
 }
 
-/// The import is gone and its derived Service stands: that remembers what the import said, and has the sources whose
-/// word is awaited. Absent when the hub wants another type.
+/// The import is gone and its derived Service exists: the Service remembers the import's content, and the sources that
+/// must list first. Absent when the hub wants another type.
 fn beside(
     wanted: &Revised<std::sync::Arc<ServiceImport>>,
     derived: &FoundDerived,
@@ -234,9 +234,9 @@ fn from_found(found: &FoundImport, view: &ServiceView, own: &ClusterId) -> Optio
     })
 }
 
-/// What stands while another type is wanted and may not come yet: it gains ports and clusters all the same, and
-/// slices follow their clusters, or a member that never lists could keep the exports of all others out, and their
-/// endpoints as they are, by stating an older one of another type.
+/// Returns the content of an import that waits to change its type. It gains ports and clusters meanwhile, and slices
+/// follow their clusters. Otherwise a member that never lists could block everybody's exports and endpoints by stating
+/// an older export of another type.
 fn gaining(
     mut standing: Standing,
     wanted: &Revised<std::sync::Arc<ServiceImport>>,
@@ -255,7 +255,7 @@ fn gaining(
     standing
 }
 
-/// What the import says, and where its schema cannot say it, the derived Service.
+/// Policies of the existing import, or of the derived Service where the import's schema cannot hold them.
 fn standing_policies(content: &ImportContent, view: &ServiceView) -> Policies {
     let derived = view.derived.ours().map(|ours| &ours.content.content.policies);
     let policies = content.policies.clone();
@@ -296,7 +296,7 @@ fn own_ports(
         .flatten()
 }
 
-/// Those of `ports` that the local Service has, by protocol and number; absent while the Service is unknown.
+/// The ones of `ports` that the local Service has, by protocol and number; absent while the Service is unknown.
 fn common_ports(ports: &[ServicePort], view: &ServiceView) -> Option<Vec<ServicePort>> {
     let service_ports = view.service_ports.as_ref()?;
     let same =

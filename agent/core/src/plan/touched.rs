@@ -7,7 +7,7 @@ use model::ServiceKey;
 
 use super::sources::Settling;
 
-/// Which services have to be planned again.
+/// The services to plan again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Touched {
     /// These.
@@ -16,7 +16,7 @@ pub enum Touched {
     Exports(BTreeSet<ServiceKey>),
     /// All in these namespaces.
     Namespaces(BTreeSet<Box<str>>),
-    /// Those of which something comes from these clusters.
+    /// Services with objects from these clusters.
     Sources(Settling),
     /// Every one that is desired or observed.
     All,

@@ -1,5 +1,5 @@
-//! What one service looks like in this cluster: the plain values that a plan is made from.
-//! Unknown is never empty: a kind that has not been listed says so, and nothing is planned from its absence.
+//! The state of one service in this cluster: the plain values that a plan is made from. Unknown is never empty: a kind
+//! that has not been listed is marked, and its absence leads to no plan.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use super::{
     content::{Condition, DerivedContent, ImportContent, ImportStatus, SliceContent, SliceEndpoint},
 };
 
-/// What stands under a name that the agent writes.
+/// The object found under a name that the agent writes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Found<T> {
     /// Nothing.
@@ -46,7 +46,7 @@ pub struct Ours<T> {
     pub deleting: bool,
     /// The constant labels and annotations are as they were written, and nothing outdated is left.
     pub intact: bool,
-    /// What is compared.
+    /// The compared content.
     pub content: T,
 }
 
@@ -64,7 +64,7 @@ pub enum NamespaceState {
     Terminating,
 }
 
-/// Which kinds have been listed.
+/// The kinds that have been listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Known {
     /// ServiceImports.
@@ -89,7 +89,7 @@ pub struct FoundImport {
 /// A derived Service as it is found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundDerived {
-    /// What is compared; the families are the ones it got.
+    /// The compared content, with the families that the Service got.
     pub content: DerivedContent,
     /// The IPs it got.
     pub cluster_ips: Vec<IpAddr>,
@@ -109,7 +109,7 @@ pub enum InvalidReason {
 }
 
 impl InvalidReason {
-    /// The reason as it stands in the condition.
+    /// The reason, as in the condition.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::NoService => "NoService",
@@ -120,7 +120,7 @@ impl InvalidReason {
     }
 }
 
-/// Whether an export can be exported: the agent's own verdict, or the hub's refusal of the fact.
+/// Validity of an export: the agent's own verdict, or the hub's refusal of the fact.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Validity {
     /// Not judged yet: its conditions stay as they are.
@@ -132,7 +132,7 @@ pub enum Validity {
     Invalid {
         /// Why, in one word.
         reason: InvalidReason,
-        /// What is wrong and what to do.
+        /// Problem and next step, as a message.
         message: Box<str>,
     },
 }
@@ -167,7 +167,7 @@ pub struct OwnSlice {
     pub endpoints: Vec<SliceEndpoint>,
 }
 
-/// What the local API server refused in the derived Service, so that it is not asked again.
+/// Fields of the derived Service that the local API server refused, so that the agent does not ask for them again.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Refusals {
     /// Lists of families that it does not offer.
@@ -184,7 +184,7 @@ pub struct Refusals {
     pub derived: Option<Box<str>>,
 }
 
-/// A write of one of a service's objects that fails, for so long that people are told.
+/// A write of one of a service's objects that has failed for so long that people are told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unwritten {
     /// The kind of the object; absent for the ServiceExport.
@@ -212,14 +212,14 @@ impl fmt::Display for Unwritten {
 }
 
 impl Refusals {
-    /// Whether values of policies are left out because of it.
+    /// Returns true if values of policies are left out because of it.
     pub fn leave_out_values(&self) -> bool {
         self.traffic_distribution.is_some()
             || self.internal_traffic_policy.is_some()
             || self.session_affinity_timeout_seconds.is_some()
     }
 
-    /// Values of policies are left out no more. Of the rest a later write tells whether it still holds.
+    /// Values of policies are no longer left out. A later write shows whether the rest still holds.
     pub fn forget_values(&mut self) {
         self.traffic_distribution = None;
         self.internal_traffic_policy = None;
@@ -232,14 +232,14 @@ impl Refusals {
 pub struct ServiceView {
     /// Its namespace.
     pub namespace: NamespaceState,
-    /// Which kinds are known at all.
+    /// The kinds that are known at all.
     pub known: Known,
     /// Its ServiceImport.
     pub import: Found<FoundImport>,
     /// Its derived Service.
     pub derived: Found<FoundDerived>,
-    /// Its imported slices by name, and whatever stands under a name that a wanted slice would have
-    /// (see [`super::slice_names`]).
+    /// Its imported slices by name, and any object under a name that a wanted slice would have (see
+    /// [`super::slice_names`]).
     pub slices: BTreeMap<Box<str>, Found<SliceContent>>,
     /// This cluster's own export of it.
     pub export: Option<FoundExport>,
@@ -249,13 +249,13 @@ pub struct ServiceView {
     pub service_ports: Option<Vec<ServicePort>>,
     /// The slices of the local Service.
     pub own_slices: Vec<OwnSlice>,
-    /// Slices of the namespace that cannot be decoded, and of which nothing is known from before.
+    /// Slices of the namespace that cannot be decoded, and were never known before.
     pub unread_slices: Vec<Box<str>>,
     /// Slices of the local Service that cannot be exported, and why.
     pub unexported_slices: BTreeMap<Box<str>, Box<str>>,
     /// Why the hub does not record the export for now.
     pub held_back: Option<Box<str>>,
-    /// What the API server refused.
+    /// Refusals by the API server.
     pub refusals: Refusals,
     /// The write that fails.
     pub unwritten: Option<Unwritten>,
@@ -320,11 +320,11 @@ impl ServedFields {
     };
 }
 
-/// What a plan needs to know besides.
+/// Further input to a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LocalConfig {
     /// This cluster.
     pub cluster: ClusterId,
-    /// What its ServiceImports can hold.
+    /// Fields that the cluster's ServiceImports can hold.
     pub served: ServedFields,
 }

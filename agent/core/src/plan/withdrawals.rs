@@ -31,7 +31,7 @@ pub struct Hold {
     pub since: u64,
     /// Imports that the hub took away then.
     pub withdrawn: u64,
-    /// Imports of which it took them.
+    /// Imports that it accepted.
     pub imports: u64,
 }
 
@@ -44,7 +44,7 @@ impl Withdrawals {
         }
     }
 
-    /// Returns true if it is known that the hub took this import away, so that nothing has to be counted anew.
+    /// Returns true if the hub is known to have removed this import, so that nothing has to be counted again.
     pub fn knows(&self, service: &ServiceKey) -> bool {
         !self.brake.enabled || self.withdrawn.contains_key(service)
     }
@@ -234,7 +234,7 @@ mod tests {
         assert!(withdrawals.accept().is_empty(), "nothing is on hold");
     }
 
-    /// Whoever deletes a definition deletes all of it, one after the other.
+    /// Deleting a definition deletes all its objects, one after the other.
     #[test]
     fn what_is_taken_away_during_a_hold_is_held_too() {
         let mut withdrawals = withdrawals();

@@ -29,7 +29,7 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// How much of the zone it says.
+    /// Number of zone labels that it covers.
     fn length(&self) -> usize {
         self.zone.trim_end_matches('.').len()
     }

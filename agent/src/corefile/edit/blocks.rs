@@ -1,18 +1,19 @@
 //! Owns: which words of a Corefile make its server blocks, and their directives.
-//! Never: knows a directive, but for `import`, which stands where blocks do.
+//! Never: knows a directive, but for `import`, which is written where blocks are.
 
 use super::{refusal::Refusal, words::Word};
 
-/// What has names and braces: a server block or, as `(name)`, a snippet. An `import` between blocks is one without names.
+/// A block with names and braces: a server block or, as `(name)`, a snippet. An `import` between blocks is one without
+/// names.
 #[derive(Debug)]
 pub(super) struct Block<'a> {
     /// The line that it begins in.
     pub(super) line: usize,
-    /// Where the first word begins.
+    /// Offset of its first word.
     pub(super) start: usize,
     /// Its names, without commas.
     pub(super) names: Vec<&'a str>,
-    /// What stands in it.
+    /// Its directives.
     pub(super) directives: Vec<Directive<'a>>,
 }
 

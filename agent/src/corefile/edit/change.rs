@@ -10,7 +10,7 @@ use super::{
     zone::{Zone, is_reverse},
 };
 
-/// How much deeper an option stands where the Corefile has no example.
+/// Extra indentation of an option if the Corefile gives no example.
 const INDENT: &str = "    ";
 
 /// A piece of the text, and what takes its place.
@@ -92,7 +92,7 @@ fn line_start(text: &str, at: usize) -> usize {
     text[..at].rfind('\n').map_or(0, |newline| newline + 1)
 }
 
-/// Where the line after this place begins, and how lines end there.
+/// Offset of the line after this place, and the line ending there.
 fn next_line(text: &str, at: usize) -> (usize, &'static str) {
     match text[at..].find('\n') {
         Some(newline) if text[..at + newline].ends_with('\r') => (at + newline + 1, "\r\n"),

@@ -1,7 +1,7 @@
 //! Owns: two texts as the lines that differ, with some around them, for people.
 //! Never: knows a Corefile; the texts may be any.
 
-/// How many lines are shown before and behind those that differ.
+/// Number of unchanged lines shown around a difference.
 const AROUND: usize = 2;
 
 /// The lines that differ, each with `-` or `+` in front, and some around them; the first line says where they are.
@@ -105,7 +105,8 @@ mod tests {
     }
 
     proptest! {
-        /// Who applies it by hand gets the new text: all lines with ` ` and `-` are old ones, with ` ` and `+` new ones.
+        /// Applying the difference by hand gives the new text: lines with ` ` and `-` make up the old one, ` ` and `+`
+        /// the new one.
         #[test]
         fn the_lines_are_those_of_the_texts(before in "([abc]\n){0,8}", after in "([abc]\n){0,8}") {
             let lines = difference(&before, &after);

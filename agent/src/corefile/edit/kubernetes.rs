@@ -14,7 +14,7 @@ const MULTICLUSTER: &str = "multicluster";
 /// The directive.
 #[derive(Debug)]
 pub(super) struct Kubernetes<'a> {
-    /// The server block that it stands in, by its place in the Corefile.
+    /// Index of its server block in the Corefile.
     pub(super) block: usize,
     /// The word itself.
     pub(super) name: Word<'a>,
@@ -29,13 +29,13 @@ pub(super) struct Kubernetes<'a> {
 pub(super) struct Braces<'a> {
     /// The opening one.
     pub(super) open: Word<'a>,
-    /// What stands between, one item a line.
+    /// Its options, one a line.
     pub(super) options: Vec<&'a [Word<'a>]>,
     /// The closing one.
     pub(super) close: Word<'a>,
 }
 
-/// Where a zone of the clusterset is configured.
+/// The place where a zone of the clusterset is configured.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Configured<'a> {
     /// Its place in the list of zones.
@@ -83,7 +83,7 @@ pub(super) fn find<'a>(blocks: &[Block<'a>]) -> Result<Kubernetes<'a>, Refusal> 
     }
 }
 
-/// What the blocks import, as it is written there.
+/// The imports of the blocks, as written.
 pub(super) fn imports(blocks: &[Block<'_>]) -> Vec<String> {
     let directives = blocks.iter().flat_map(|block| &block.directives);
     let imports = directives.filter(|directive| directive.name.text == "import");
@@ -160,7 +160,8 @@ fn braces<'a>(words: &'a [Word<'a>], line: usize) -> Result<Option<Braces<'a>>, 
 }
 
 impl<'a> Kubernetes<'a> {
-    /// Where this zone is configured as the clusterset's; nothing if there is no zone of a clusterset at all.
+    /// Finds the place where this zone is configured as the clusterset's; nothing if there is no zone of a clusterset
+    /// at all.
     pub(super) fn configured(&self, zone: &Zone) -> Result<Option<Configured<'a>>, Refusal> {
         let line = self.name.line;
         let name = || zone.as_str().to_owned();

@@ -5,7 +5,7 @@
 //! * [`asked`]: whether queries come to the directive; [`change`]: the new text;
 //! * [`difference`]: the changed lines, for people.
 //!
-//! Pure: text in, text out. What it does not understand it refuses, and what it does not change stays byte for byte.
+//! Pure: text in, text out. It refuses a Corefile that it cannot read, and every byte that it does not change stays.
 
 mod asked;
 mod blocks;
@@ -23,7 +23,7 @@ pub use zone::Zone;
 /// The largest Corefile that is read: a hundred times what distributions ship, a sixteenth of what a ConfigMap holds.
 pub const COREFILE_BYTES_MAX: usize = 64 * 1024;
 
-/// What is wanted.
+/// The wanted change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// The zone is answered.
@@ -32,14 +32,14 @@ pub enum Wanted {
     NoZone,
 }
 
-/// What is to be done with a Corefile.
+/// The decision about a Corefile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     /// The new text; nothing if the Corefile is as wanted.
     pub text: Option<String>,
     /// True if CoreDNS notices by itself that its Corefile has changed.
     pub reloads: bool,
-    /// What the Corefile imports, which is not looked at.
+    /// Imports of the Corefile, whose content is not read.
     pub imports: Vec<String>,
 }
 

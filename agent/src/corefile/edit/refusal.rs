@@ -4,13 +4,13 @@
 /// Why a Corefile was not changed. Lines count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    /// What was given as the zone is none.
+    /// The given zone is invalid.
     #[error(
         "`{name}` is no zone of a clusterset: give --zone a DNS name in lower case, without a dot at its end, such as \
          clusterset.local"
     )]
     NoZone {
-        /// What was given, on one line.
+        /// The given zone, on one line.
         name: String,
     },
     /// The text is larger than any Corefile that a person wrote.
@@ -26,7 +26,7 @@ pub enum Refusal {
     /// A quotation mark without its end.
     #[error("line {line}: a quotation mark opens and nothing closes it: close it")]
     OpenQuote {
-        /// Where it opens.
+        /// Line of its opening.
         line: usize,
     },
     /// Readers differ on what such a word is.
@@ -34,19 +34,19 @@ pub enum Refusal {
         "line {line}: a # stands within a word: put a space before it where a comment begins, or quote the word"
     )]
     JoinedComment {
-        /// Where.
+        /// Line of the problem.
         line: usize,
     },
     /// A brace closes what is not open.
     #[error("line {line}: a `}}` closes nothing: remove it, or open the brace that it should close")]
     StrayBrace {
-        /// Where.
+        /// Line of the problem.
         line: usize,
     },
     /// A brace is never closed.
     #[error("line {line}: what begins there opens a `{{` that nothing closes: write the missing `}}`")]
     OpenBrace {
-        /// Where the block or directive begins.
+        /// Line on which the block or directive begins.
         line: usize,
     },
     /// A server block without braces.
@@ -54,7 +54,7 @@ pub enum Refusal {
         "line {line}: the server block has no braces: write `{{` behind its name and `}}` behind its last line"
     )]
     BlockWithoutBraces {
-        /// Where the block begins.
+        /// Line on which the block begins.
         line: usize,
     },
     /// Nothing serves the cluster's zones.
@@ -63,25 +63,25 @@ pub enum Refusal {
          --key and --file say where that Corefile is"
     )]
     NoKubernetes,
-    /// What serves the cluster's zones may be elsewhere.
+    /// The directive that serves the cluster's zones may be in an imported file.
     #[error(
         "there is no `kubernetes` directive, but it may be in what is imported ({imports}): change that one, with \
          --key or --file"
     )]
     Imported {
-        /// What is imported.
+        /// The imports.
         imports: String,
     },
-    /// What serves the cluster's zones is a part of who knows how many server blocks.
+    /// The directive for the cluster's zones is in a snippet, which any number of server blocks may import.
     #[error(
         "line {line}: the `kubernetes` directive stands in a snippet: write it into the server block that imports the \
          snippet"
     )]
     InSnippet {
-        /// Where it stands.
+        /// Line of the directive.
         line: usize,
     },
-    /// Which one is meant?
+    /// Two directives could be meant.
     #[error(
         "lines {first} and {second} both have a `kubernetes` directive, and one only can be changed: edit the one that \
          serves the cluster's zone by hand"
@@ -95,7 +95,7 @@ pub enum Refusal {
     /// Lines are changed as wholes.
     #[error("line {line}: the words before `kubernetes` belong on a line of their own: write them there")]
     NotOnItsOwnLine {
-        /// Where.
+        /// Line of the problem.
         line: usize,
     },
     /// CoreDNS reads braces only where they are written as everybody does.
@@ -104,13 +104,13 @@ pub enum Refusal {
          each option on a line, and `}}` on a line of its own"
     )]
     OddBraces {
-        /// Where.
+        /// Line of the problem.
         line: usize,
     },
     /// Options come from elsewhere.
     #[error("line {line}: the braces of `kubernetes` import something: write the options there instead")]
     ImportedOptions {
-        /// Where.
+        /// Line of the problem.
         line: usize,
     },
     /// Without a list it serves the zones of its server block; a list with one zone would take those away.
@@ -118,7 +118,7 @@ pub enum Refusal {
         "line {line}: `kubernetes` lists no zones: write those that it serves behind it, such as cluster.local"
     )]
     NoZones {
-        /// Where.
+        /// Line of the problem.
         line: usize,
     },
     /// Words that only CoreDNS itself can read.
@@ -126,7 +126,7 @@ pub enum Refusal {
         "line {line}: a zone stands in quotation marks or comes from the environment: write the zone itself"
     )]
     UnreadZone {
-        /// Where.
+        /// Line of the problem.
         line: usize,
     },
     /// Zones of addresses only.
@@ -134,7 +134,7 @@ pub enum Refusal {
         "line {line}: `kubernetes` lists no zone of the cluster: write it in front, such as cluster.local"
     )]
     NoClusterZone {
-        /// Where.
+        /// Line of the problem.
         line: usize,
     },
     /// The zone is the cluster's.
@@ -142,7 +142,7 @@ pub enum Refusal {
         "line {line}: {zone} is the cluster's own zone: give --zone that of the clusterset, such as clusterset.local"
     )]
     OwnZone {
-        /// Where it is listed.
+        /// Line that lists it.
         line: usize,
         /// The zone.
         zone: String,
@@ -150,7 +150,7 @@ pub enum Refusal {
     /// One zone twice.
     #[error("line {line}: {zone} is listed twice: take one of them out")]
     ListedTwice {
-        /// Where.
+        /// Line of the problem.
         line: usize,
         /// The zone.
         zone: String,
@@ -160,9 +160,9 @@ pub enum Refusal {
         "line {line}: the clusterset's zone is {other} there, not {zone}: give --zone {other}, or take it out first"
     )]
     OtherZone {
-        /// Where it says so.
+        /// Line that says so.
         line: usize,
-        /// The zone that stands there.
+        /// The existing zone.
         other: String,
         /// The zone that was given.
         zone: String,
@@ -180,7 +180,7 @@ pub enum Refusal {
     /// A line without what it is for.
     #[error("line {line}: `multicluster` names no zone: write `multicluster {zone}`, or remove the line")]
     MulticlusterWithoutZone {
-        /// Where.
+        /// Line of the problem.
         line: usize,
         /// The zone that was given.
         zone: String,
@@ -191,7 +191,7 @@ pub enum Refusal {
          zone out of the list"
     )]
     OnlyListed {
-        /// Where it is listed.
+        /// Line that lists it.
         line: usize,
         /// The zone.
         zone: String,
@@ -202,9 +202,9 @@ pub enum Refusal {
          line, or remove this one"
     )]
     OnlyOption {
-        /// Where the option stands.
+        /// Line of the option.
         line: usize,
-        /// Where the zones are listed.
+        /// Line that lists the zones.
         kubernetes: usize,
         /// The zone.
         zone: String,
@@ -215,15 +215,15 @@ pub enum Refusal {
          1.12.2 and later do it in `kubernetes`"
     )]
     ExternalPlugin {
-        /// Where.
+        /// Line of the problem.
         line: usize,
     },
-    /// Queries for the zone do not come to the directive.
+    /// Queries for the zone do not reach the directive.
     #[error(
         "line {line}: the server block of `kubernetes` is not asked for {zone}: add {zone} to its names ({names})"
     )]
     NotAsked {
-        /// Where the block begins.
+        /// Line on which the block begins.
         line: usize,
         /// The zone.
         zone: String,
@@ -235,7 +235,7 @@ pub enum Refusal {
         "line {line}: the server block {name} answers {zone}, or a part of it, before `kubernetes` does: remove it first"
     )]
     AnsweredElsewhere {
-        /// Where that block begins.
+        /// Line on which that block begins.
         line: usize,
         /// Its name.
         name: String,
@@ -247,7 +247,7 @@ pub enum Refusal {
         "line {line}: the server block is called {name}, which comes from the environment: write its name itself"
     )]
     UnreadName {
-        /// Where the block begins.
+        /// Line on which the block begins.
         line: usize,
         /// Its name.
         name: String,

@@ -1,4 +1,4 @@
-//! Owns: a Corefile as the words that CoreDNS reads in it, each with where it stands.
+//! Owns: a Corefile as the words that CoreDNS reads in it, each with its position.
 //! Never: knows what a word means; text that is no word (comments, spaces) is nobody's, and so stays as it is.
 
 use super::refusal::Refusal;
@@ -6,17 +6,17 @@ use super::refusal::Refusal;
 /// One word of a Corefile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word<'a> {
-    /// What it says, without its quotation marks.
+    /// Its text, without the quotation marks.
     pub(super) text: &'a str,
-    /// Where it begins in the Corefile, in bytes.
+    /// Its start in the Corefile, in bytes.
     pub(super) start: usize,
-    /// Where it ends.
+    /// Its end.
     pub(super) end: usize,
     /// Its line, from 1.
     pub(super) line: usize,
     /// The line that it ends in: a quoted word may have several.
     pub(super) last_line: usize,
-    /// True if it stands in quotation marks.
+    /// True if it is in quotation marks.
     pub(super) quoted: bool,
 }
 
@@ -26,7 +26,7 @@ impl Word<'_> {
         self.quoted || self.text.contains(['{', '}', '"', '$', '%', '`'])
     }
 
-    /// True if no word stands before it in its line.
+    /// True if it is the first word of its line.
     pub(super) fn begins_line_after(&self, before: &Word<'_>) -> bool {
         before.last_line < self.line
     }
@@ -93,7 +93,7 @@ impl Problem {
     }
 }
 
-/// How long the word in quotation marks is that `rest` begins with, in bytes, with both of them.
+/// Length in bytes of the quoted word at the start of `rest`, with both quotation marks.
 fn quoted_length(rest: &str) -> Result<usize, Problem> {
     let mut escaped = false;
     for (offset, letter) in rest.char_indices().skip(1) {
@@ -107,7 +107,7 @@ fn quoted_length(rest: &str) -> Result<usize, Problem> {
     Err(Problem::OpenQuote)
 }
 
-/// How long the word is that `rest` begins with.
+/// Length in bytes of the word at the start of `rest`.
 fn plain_length(rest: &str) -> Result<usize, Problem> {
     let ends = |letter: char| letter == '#' || letter.is_whitespace();
     let length = rest.find(ends).unwrap_or(rest.len());

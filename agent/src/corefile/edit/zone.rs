@@ -1,5 +1,5 @@
 //! Owns: zones: what may be one, and which words of a Corefile mean the same one.
-//! Never: looks at where in a Corefile a word stands.
+//! Never: looks at a word's position in a Corefile.
 
 use std::fmt;
 

@@ -86,7 +86,7 @@ fn a_cluster_that_says_another_id_is_a_fault() {
     assert!(!fix.contains("delete"), "the id is the cluster's: {fix}");
 }
 
-/// With an operator's certificate nothing is said of whose cluster it is.
+/// With an operator's certificate the cluster's id is not checked.
 #[test]
 fn without_a_clusters_certificate_the_id_is_not_judged() {
     let why = "--tls-cert is a certificate of the operator e2e, not of a cluster".to_owned();

@@ -1,4 +1,4 @@
-//! When a Lease of a source is over, and when it is not, whatever clocks and people do.
+//! Tests of the end of a source's Lease, for any clocks and any writes of people.
 
 use proptest::prelude::*;
 
@@ -83,7 +83,7 @@ fn whatever_touches_it_begins_its_time_anew() {
 fn who_could_not_look_waits_anew() {
     let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
     assert!(!looks(&mut judge, &found, 0, 600));
-    // Nobody could have renewed it, for all that this one knows.
+    // Nobody could have renewed it, as far as this observer knows.
     assert!(!looks(&mut judge, &found, 800, 1_640));
     assert!(looks(&mut judge, &found, 1_700, 1_700));
 }
@@ -129,8 +129,8 @@ fn who_could_not_write_waits_anew() {
     assert!(looks(&mut judge, &found, 6_900, 6_900));
 }
 
-/// A source that this agent's own session confirms does not expire here, whatever stands in the way of its Lease; once the session
-/// is gone the Lease has its whole time.
+/// A source that this agent's own session confirms does not expire here, whatever prevents the renewal of its Lease;
+/// once the session is gone the Lease has its whole time.
 #[test]
 fn who_keeps_a_source_never_sees_it_expire() {
     let (mut judge, found) = (judge(), lease(1, Some(LossAction::Withdraw)));
@@ -190,7 +190,7 @@ fn a_shorter_time_that_somebody_wrote_into_it_counts_for_nothing() {
 }
 
 proptest! {
-    /// The law: whoever says that it is over has seen it unmoved, at looks without a long gap, for its whole time.
+    /// The law: an observer that calls it over has seen it unmoved, at looks without a long gap, for its whole time.
     #[test]
     fn nothing_is_over_that_did_not_stand_still_for_a_whole_time(
         steps in proptest::collection::vec((0_u64..400, any::<bool>()), 1..120)

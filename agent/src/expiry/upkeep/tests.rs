@@ -1,4 +1,4 @@
-//! Which Leases of sources the leader makes, renews and deletes.
+//! Tests of the Leases of sources that the leader makes, renews and deletes.
 
 use super::*;
 
@@ -155,7 +155,7 @@ fn one_without_slices_goes_but_not_while_what_expired_is_still_wanted() {
     assert_eq!(upkeep.tasks(&leases, &away(&[], &["east"]), START), []);
 }
 
-/// A watch that cannot be listed says nothing of what stands: nothing is made or deleted for it, and all is renewed.
+/// A kind that cannot be listed is unknown: nothing is made or deleted for it, and all is renewed.
 #[test]
 fn while_the_slices_are_not_listed_what_is_confirmed_is_renewed_all_the_same() {
     let leases = found(&["east", "west"], LossAction::Withdraw);

@@ -1,4 +1,4 @@
-//! What must hold of every verdict, whatever is answered and whichever Leases move: no flap under the thresholds.
+//! Laws of every verdict, for any answers and any movement of Leases: no flap under the thresholds.
 
 use proptest::prelude::*;
 
@@ -10,10 +10,10 @@ use crate::health::{
 
 /// Seconds between two looks.
 const TURN: u64 = 5;
-/// A Lease that stood still for longer is dead, in seconds.
+/// Seconds without movement after which a Lease is dead.
 const DEAD: u64 = 60;
 
-/// What one look sees: what /readyz and /livez answer, and whether the Leases of servers and leaders have moved.
+/// One look: the answers of /readyz and /livez, and whether the Leases of servers and leaders have moved.
 #[derive(Debug, Clone)]
 struct Look {
     readyz: Answer,
@@ -35,7 +35,7 @@ fn answer() -> impl Strategy<Value = Answer> {
     ]
 }
 
-/// Stretches of the same, for what changes at every look reaches no threshold.
+/// Stretches of the same answers, because changes at every look reach no threshold.
 fn looks() -> impl Strategy<Value = Vec<Look>> {
     let look = (answer(), answer(), prop::bool::weighted(0.7)).prop_map(|(readyz, livez, moves)| Look {
         readyz,
@@ -87,7 +87,7 @@ impl Looked {
     }
 }
 
-/// Whether /readyz and /livez say that all is well.
+/// Returns true if /readyz and /livez say that all is well.
 fn is_good(look: &Look) -> bool {
     let etcd = matches!(&look.livez, Answer::Failed(checks) if checks.iter().any(|check| &**check == "etcd"));
     look.readyz == Answer::Passed && !etcd
@@ -114,13 +114,13 @@ proptest! {
                 let quiet = second - not_good_at;
                 prop_assert!(quiet >= GOOD_FOR.as_secs(), "{quiet} s after one that was not, at {second} s");
             }
-            // Nothing was said yet, or that it has only just begun.
+            // No verdict yet, or one that has only just begun.
             let begins = looked.judge.reason.is_none_or(|reason| reason == Reason::Starting);
             before = (!begins).then_some(healthy);
         }
     }
 
-    /// It is False only after three failures in a row, or when something has stood still for a minute.
+    /// It is False only after three failures in a row, or when a Lease has not moved for a minute.
     #[test]
     fn nothing_fails_before_it_failed_often_or_stood_still_for_long(looks in looks()) {
         let mut looked = Looked::new();

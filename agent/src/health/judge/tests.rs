@@ -7,14 +7,14 @@ use crate::health::leases::{Form, IdentityLease, Picture};
 struct Played {
     judge: Judge,
     now: u64,
-    /// Hosts whose servers renew their Leases; each other Lease stands as it was.
+    /// Hosts whose servers renew their Leases; every other Lease does not move.
     renew: Vec<&'static str>,
     leases: Picture,
-    /// Whether the agent may read Leases.
+    /// True if the agent may read Leases.
     readable: bool,
     readyz: Answer,
     livez: Answer,
-    /// What the leaders' Leases count; absent: there are none.
+    /// Counter of the leaders' Leases; absent: there are none.
     leaders: Option<u64>,
     leaders_move: bool,
 }
@@ -71,7 +71,7 @@ impl Played {
         (0..seconds).map(|_| self.second()).last().flatten()
     }
 
-    /// How many seconds it takes until the reason is this one.
+    /// Seconds until the verdict has this reason.
     fn until(&mut self, reason: Reason) -> u64 {
         let took = (1..=200).find(|_| self.second() == Some(reason));
         took.unwrap_or_else(|| panic!("never {reason:?}, but {:?}", self.judge.reason))
@@ -167,7 +167,7 @@ fn silence_is_unreachable_unless_others_write_their_leases() {
     );
 }
 
-/// etcd stands still: the server answers, and from the second question on says that etcd fails.
+/// etcd hangs: the server answers, and from the second request on reports that etcd fails.
 #[test]
 fn a_frozen_etcd_is_told_within_45_seconds_and_its_recovery_within_30() {
     for by_readyz in [true, false] {

@@ -210,7 +210,7 @@ fn a_restart_is_exact_where_the_lease_says_so_and_else_inferred() {
     leases.take(at(107), &picture(&[("a", 11), ("b", 11), ("c", 11)]));
     assert_eq!(restarts(&leases, 107), (1, false));
     assert_eq!(leases.counts(at(107)), (3, 3));
-    // The same, of which the watch shows the end only.
+    // The same, when the watch shows the end only.
     let mut leases = three(100);
     let mut found = picture(&[("a", 11), ("b", 11), ("c", 11)]);
     found.get_mut("apiserver-a").unwrap().uid = "another".into();

@@ -73,7 +73,7 @@ struct Server {
     version: u64,
 }
 
-/// What an agent has under way: each stage takes as long as it pleases, and may be lost.
+/// The state of an agent's request: each stage takes any time, and may be lost.
 #[derive(Debug, Clone, PartialEq)]
 enum Stage {
     /// It asked for the Lease.
@@ -93,7 +93,7 @@ enum Role {
 #[derive(Debug)]
 struct Agent {
     name: &'static str,
-    /// How far its clock goes while 1,000 pass.
+    /// Advance of its clock while 1,000 pass.
     pace: u32,
     role: Role,
     /// With when it began, by the agent's own clock.
@@ -123,7 +123,7 @@ impl Agent {
         }
     }
 
-    /// What it has under way gets one stage further, or is lost.
+    /// Advances the agent's request by one stage, or loses it.
     fn goes_on(&mut self, server: &mut Server, real: Duration, lost: bool) {
         let now = self.clock(real);
         self.asking = match self.asking.take() {
@@ -196,10 +196,10 @@ impl Agent {
     }
 }
 
-/// What happens next: to which agent, after how many milliseconds, and of a hundred what.
+/// The next step: the agent's index, the delay in milliseconds, and a percentage that picks the action.
 type Step = (usize, u64, u32);
 
-/// Who holds it after these steps; an error when two of them wrote at a time.
+/// Returns the holder's hold after these steps; an error if two of them wrote at one time.
 fn play(paces: [u32; 3], steps: &[Step]) -> Result<i32, String> {
     let names = ["pod-a", "pod-b", "pod-c"];
     let mut agents: Vec<Agent> = names
@@ -229,15 +229,14 @@ fn paces() -> [std::ops::RangeInclusive<u32>; 3] {
 }
 
 proptest! {
-    /// Whatever is late or lost, whoever is paused and for how long.
+    /// For any delay and loss, and any pause of any agent.
     #[test]
     fn there_are_never_two_writers(paces in paces(), steps in proptest::collection::vec((0..3_usize, 0..900_u64, 0..100_u32), 1..800)) {
         play(paces, &steps).map_err(TestCaseError::fail)?;
     }
 }
 
-/// The property above is about something: a leader of which nothing comes any more is replaced, and one that ends in
-/// good order at once.
+/// The property above is not empty: a leader that fell silent is replaced, and one that ends in good order at once.
 #[test]
 fn the_lease_goes_from_hand_to_hand() {
     let round = |agent: usize| [(agent, 250, 50); 4];

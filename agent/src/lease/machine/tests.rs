@@ -70,7 +70,7 @@ fn an_agent_of_the_first_release_is_not_waited_for() {
 #[test]
 fn another_pod_waits_until_it_saw_the_lease_unmoved_for_its_duration() {
     let mut candidate = Candidate::new("pod-b");
-    // What the holder's clock says is nothing to us: only that it moves.
+    // Only the movement of the holder's clock counts, not its time.
     for renewed in [i64::MIN, 0, i64::MAX] {
         assert_eq!(
             look(&mut candidate, Some(held("pod-a", renewed)), 100 * SECOND),
@@ -90,7 +90,7 @@ fn another_pod_waits_until_it_saw_the_lease_unmoved_for_its_duration() {
 }
 
 /// An agent of the present release says 40 s and renews every 10 s; one of this release says 6 s and renews every
-/// second. Neither takes the Lease of the other while that one lives.
+/// second. Neither takes the Lease of a living other.
 #[test]
 fn each_release_waits_as_long_as_the_other_one_says() {
     for (duration, interval) in [(40, 10), (6, 1)] {
@@ -106,7 +106,8 @@ fn each_release_waits_as_long_as_the_other_one_says() {
     }
 }
 
-/// The API server was away, for the holder too: whoever asks first when it comes back is not the new leader for that.
+/// The API server was away, for the holder too: the first to ask after its return is not the new leader because of
+/// that.
 #[test]
 fn one_who_could_not_look_lets_the_holder_come_back_first() {
     let short = |renewed| Record {
@@ -135,7 +136,7 @@ fn one_who_could_not_look_lets_the_holder_come_back_first() {
     );
 }
 
-/// Whoever is answered late sees as much as whoever is answered at once.
+/// A candidate that is answered late sees as much as one that is answered at once.
 #[test]
 fn a_slow_api_server_does_not_keep_a_dead_holder_in_office() {
     for seconds in 2..=8 {
@@ -197,7 +198,7 @@ fn a_holder_that_renews_may_come_back_after_each_late_answer() {
     assert_eq!(late, wait("pod-a", 2));
 }
 
-/// The API server stood still and goes on: the holder's renewal was under way as the candidate's look was.
+/// The API server hung and continues: the holder's renewal was under way as the candidate's look was.
 #[test]
 fn one_whose_look_was_answered_late_once_lets_the_holder_come_back_first() {
     let short = Record {

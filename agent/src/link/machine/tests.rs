@@ -1,4 +1,4 @@
-//! What a session says, what it takes from the hub, and when it gives the stream up.
+//! Tests of a session's messages, of its reactions to the hub's, and of when it gives up the stream.
 
 mod differences;
 
@@ -10,7 +10,7 @@ use shared::model::{
 
 use super::*;
 
-/// When the sessions of these tests begin.
+/// Start of the sessions of these tests.
 const CLOCK: UnixMillis = UnixMillis(1_800_000_000_000);
 const START: u64 = 70_000;
 
@@ -329,7 +329,7 @@ fn heartbeats_fill_the_silence() {
     );
 }
 
-/// A session of a hub that wants to know what stands.
+/// A session with a hub that wants the applied position.
 fn asked() -> SessionByHand {
     let mut hand = SessionByHand::begin(None);
     let welcome = Welcome {
@@ -418,7 +418,7 @@ fn a_silent_hub_is_given_up() {
     );
 }
 
-/// Its next Hello would resume there, and never hear of what stood before.
+/// Its next Hello would resume there, and never receive the objects from before.
 #[test]
 fn a_position_of_an_epoch_in_which_the_session_was_not_opened_ends_it() {
     let (opened, told) = (welcome().epoch, epoch(9));

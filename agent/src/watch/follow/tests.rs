@@ -1,4 +1,4 @@
-//! How often a kind that cannot be followed is asked for, and how often people hear of it.
+//! Tests of the retry interval for a kind that cannot be followed, and of its reports.
 
 use std::sync::{
     Arc,

@@ -13,7 +13,7 @@ use crate::{
     plan::content::Condition,
 };
 
-/// What is kept of a ServiceExport.
+/// The kept part of a ServiceExport.
 #[derive(Debug)]
 pub struct KeptExport {
     head: Head,
@@ -44,12 +44,12 @@ impl Kept for KeptExport {
 }
 
 impl KeptExport {
-    /// What a fact is made from: all but the status and what others noted on the object.
+    /// The part that a fact is made from: all but the status and what others noted on the object.
     pub fn exported(&self) -> &ServiceExport {
         &self.exported
     }
 
-    /// Who wrote last to it, conditions left out.
+    /// The last writer, conditions left out.
     pub fn changed_by(&self) -> Option<&ChangedBy> {
         self.changed_by.as_ref()
     }

@@ -8,7 +8,7 @@ use crate::{
     plan::{Found, view::FoundImport},
 };
 
-/// What is kept of a ServiceImport.
+/// The kept part of a ServiceImport.
 #[derive(Debug)]
 pub struct KeptImport {
     head: Head,

@@ -1,6 +1,6 @@
-//! What is kept of the cluster's objects: plain values, read off each object once, when it comes. What nobody reads
-//! is not there, so that ten thousand slices are megabytes and not hundreds of them.
-//! Nothing here is sent anywhere, and nothing here decides.
+//! The cached part of the cluster's objects: plain values, read off each object once, on arrival. Unused fields are
+//! dropped, so ten thousand slices take megabytes and not hundreds of them. Nothing here is sent anywhere, and nothing
+//! here decides.
 
 mod export;
 mod import;
@@ -21,7 +21,7 @@ pub use slice::KeptSlice;
 /// Namespace (empty for kinds that have none) and name.
 pub type ObjectKey = (Box<str>, Box<str>);
 
-/// What is kept of an object of one kind.
+/// The kept part of an object of one kind.
 pub trait Kept: Debug + Send + Sync + Sized + 'static {
     /// The object as the API server sends it.
     type Object: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + Sync + 'static;
@@ -29,11 +29,11 @@ pub trait Kept: Debug + Send + Sync + Sized + 'static {
     /// Reads off an object what is kept of it.
     fn keep(object: Self::Object) -> Self;
 
-    /// Which object it is.
+    /// The object's identity.
     fn head(&self) -> &Head;
 }
 
-/// Which object it is, and which state of it.
+/// The object's identity and version.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Head {
     /// Empty for kinds that have none.
@@ -49,7 +49,7 @@ pub struct Head {
 }
 
 impl Head {
-    /// Of the object with this metadata.
+    /// The head of the object with this metadata.
     pub fn of(meta: &ObjectMeta) -> Self {
         let text = |field: &Option<String>| field.as_deref().unwrap_or_default().into();
         let version = meta.resource_version.as_deref();
@@ -62,7 +62,7 @@ impl Head {
         }
     }
 
-    /// Where it stands.
+    /// The object's namespace and name.
     pub fn key(&self) -> ObjectKey {
         (self.namespace.clone(), self.name.clone())
     }
@@ -103,7 +103,7 @@ impl Kept for KeptNamespace {
     }
 }
 
-/// An object as it came, for kinds of which there are few.
+/// A whole object, for kinds with few objects.
 #[derive(Debug)]
 pub struct Whole<K> {
     head: Head,

@@ -17,7 +17,7 @@ use crate::convert::{
     sources_from,
 };
 
-/// What is kept of a Service.
+/// The kept part of a Service.
 #[derive(Debug)]
 pub struct KeptService {
     head: Head,
@@ -30,7 +30,7 @@ pub struct KeptService {
 enum What {
     Ours {
         derived: Box<Derived>,
-        /// Those that it names, whoever wrote that.
+        /// The clusters that it names, whoever wrote them.
         sources: Box<[ClusterId]>,
     },
     Local {
@@ -81,7 +81,7 @@ impl KeptService {
         }
     }
 
-    /// The clusters that it names as those it stands for, if it is the agent's.
+    /// The clusters that it names as its sources, if it is the agent's.
     pub fn sources(&self) -> &[ClusterId] {
         match &self.what {
             What::Ours { sources, .. } => sources,
@@ -89,7 +89,7 @@ impl KeptService {
         }
     }
 
-    /// What an export is joined from. Of a derived one it says no more than that it is one.
+    /// The part that an export reads. Of a derived Service it only says that it is derived.
     pub fn exported(&self) -> &Service {
         match &self.what {
             What::Ours { .. } => &MADE_BY_TRIBUTARY,
@@ -97,7 +97,7 @@ impl KeptService {
         }
     }
 
-    /// Who wrote last to it, its status left out; of a derived one nobody.
+    /// The last writer, its status left out; `None` for a derived Service.
     pub fn changed_by(&self) -> Option<&ChangedBy> {
         match &self.what {
             What::Ours { .. } => None,
@@ -120,7 +120,7 @@ impl KeptService {
     }
 }
 
-/// Stands for every Service of the agent's where an export is judged.
+/// Represents every Service of the agent's when an export is judged.
 static MADE_BY_TRIBUTARY: LazyLock<Service> = LazyLock::new(|| Service {
     metadata: ObjectMeta {
         labels: Some(BTreeMap::from([(LABEL_MANAGED_BY.into(), AGENT_MANAGER.into())])),
@@ -129,7 +129,7 @@ static MADE_BY_TRIBUTARY: LazyLock<Service> = LazyLock::new(|| Service {
     ..Service::default()
 });
 
-/// What an export reads of a Service, and nothing else.
+/// Reduces a Service to the fields that an export reads.
 fn stripped(service: Service) -> Service {
     let meta = service.metadata;
     let labels = meta.labels.map(|mut labels| {

@@ -19,7 +19,7 @@ use crate::{
     plan::{Found, Ours, content::SliceContent, view::OwnSlice},
 };
 
-/// What is kept of an EndpointSlice.
+/// The kept part of an EndpointSlice.
 #[derive(Debug)]
 pub struct KeptSlice {
     head: Head,
@@ -34,17 +34,17 @@ pub struct KeptSlice {
 enum What {
     Ours {
         found: Ours<SliceContent>,
-        /// The one that it names, whoever wrote that.
+        /// The cluster that it names, whoever wrote it.
         source: Option<ClusterId>,
     },
     Local {
         service: ServiceKey,
         slice: Result<Arc<EndpointSlice>, Box<SliceProblem>>,
-        /// Of each endpoint, in their order.
+        /// The value of each endpoint, in their order.
         places: Box<[Place]>,
         changed_by: Option<ChangedBy>,
     },
-    /// Somebody else's import, or a slice of no Service.
+    /// Another writer's import, or a slice of no Service.
     Foreign(Box<SliceProblem>),
 }
 
@@ -86,7 +86,7 @@ impl Kept for KeptSlice {
 }
 
 impl KeptSlice {
-    /// As a plan sees what stands under its name.
+    /// The object under its name, as a plan sees it.
     pub fn found(&self) -> Found<SliceContent> {
         match &self.what {
             What::Ours { found, .. } => Found::Ours(found.clone()),
@@ -94,7 +94,7 @@ impl KeptSlice {
         }
     }
 
-    /// Whether it is the agent's.
+    /// Returns true if it is the agent's.
     pub fn is_ours(&self) -> bool {
         matches!(self.what, What::Ours { .. })
     }
@@ -117,7 +117,7 @@ impl KeptSlice {
         }
     }
 
-    /// Who wrote last to the slice of a local Service.
+    /// The last writer of the slice of a local Service.
     pub fn changed_by(&self) -> Option<&ChangedBy> {
         match &self.what {
             What::Local { changed_by, .. } => changed_by.as_ref(),

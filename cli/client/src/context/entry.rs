@@ -10,7 +10,7 @@ use shared::tls::{HubAddress, InvalidAddress};
 
 /// Longest name of a context, in bytes.
 const NAME_BYTES_MAX: usize = 63;
-/// How PEM begins; a value that begins otherwise is a path.
+/// The beginning of PEM; a value that begins otherwise is a path.
 const PEM_BEGIN: &str = "-----BEGIN";
 
 /// A hub, and the certificate for calls to it.

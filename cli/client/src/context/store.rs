@@ -43,8 +43,9 @@ impl Store {
             Some(settings.join("tributary/config.yaml"))
         };
         let path = named.or_else(of_user);
-        let path =
-            path.with_context(|| format!("neither {VARIABLE} nor HOME says where contexts are kept"))?;
+        let path = path.with_context(|| {
+            format!("there is no place for contexts: name a file in {VARIABLE}, or set HOME")
+        })?;
         Ok(Self { path })
     }
 
@@ -53,7 +54,7 @@ impl Store {
         Self { path }
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }

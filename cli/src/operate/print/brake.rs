@@ -1,11 +1,11 @@
-//! What `member list` says of the removal brake.
+//! The lines of `member list` about the mass-withdrawal hold.
 
 use proto::v1;
 use serde_json::{Value, json};
 
 use super::{span, time};
 
-/// A line for each member that is held, and when one is.
+/// A line for each member on hold, and the rule.
 pub(super) fn held(response: &v1::ListMembersResponse) -> String {
     let held: String = response.members.iter().filter_map(held_member).collect();
     match response.brake.as_ref().filter(|_| !held.is_empty()) {
@@ -17,12 +17,12 @@ pub(super) fn held(response: &v1::ListMembersResponse) -> String {
 fn held_member(member: &v1::MemberState) -> Option<String> {
     let since = member.brake_since.as_ref()?;
     let exports = match member.held_exports {
-        1 => "1 export that it took back counts".to_owned(),
-        more => format!("{more} exports that it took back count"),
+        1 => "1 export that it withdrew still counts".to_owned(),
+        more => format!("{more} exports that it withdrew still count"),
     };
     Some(format!(
-        "{} is held since {}: {exports} all the same; look at its cluster, then bring them back or let them go \
-         (member release {})\n",
+        "{} is on hold since {}: {exports}; look at its cluster, then create them again there, or accept the \
+        withdrawal (member release {})\n",
         member.cluster,
         time(Some(since)),
         member.cluster
@@ -31,14 +31,14 @@ fn held_member(member: &v1::MemberState) -> Option<String> {
 
 fn in_words(brake: &v1::BrakeSettings) -> String {
     if !brake.enabled {
-        return "members are not held any more, as the policy says\n".to_owned();
+        return "the policy puts no member on hold any more\n".to_owned();
     }
     let longest = match brake.longest_millis {
         Some(millis) => format!("for {} at most", span(millis)),
-        None => "until it is released".to_owned(),
+        None => "until an operator decides".to_owned(),
     };
     format!(
-        "a member is held that takes back {} exports and {} % of its own within {}, {longest}\n",
+        "a member that withdraws {} exports and {} % of its own within {} is put on hold {longest}\n",
         brake.exports,
         brake.percent,
         span(brake.within_millis)
@@ -85,9 +85,9 @@ mod tests {
             ..Default::default()
         };
         let expected = "\
-east is held since 2023-11-14T22:13:20Z: 1 export that it took back counts all the same; look at its cluster, then bring them back or let them go (member release east)
-west is held since 2023-11-14T22:13:20Z: 7 exports that it took back count all the same; look at its cluster, then bring them back or let them go (member release west)
-a member is held that takes back 5 exports and 50 % of its own within 30.0s, for 2h at most
+east is on hold since 2023-11-14T22:13:20Z: 1 export that it withdrew still counts; look at its cluster, then create them again there, or accept the withdrawal (member release east)
+west is on hold since 2023-11-14T22:13:20Z: 7 exports that it withdrew still count; look at its cluster, then create them again there, or accept the withdrawal (member release west)
+a member that withdraws 5 exports and 50 % of its own within 30.0s is put on hold for 2h at most
 ";
         assert_eq!(held(&response), expected);
         response.members.clear();

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{KEY_DIGITS, or_dash, said_by, time};
 use crate::output::{Output, table};
 
-/// Recorded events, and how to go on.
+/// Prints recorded events, and the way to the next page.
 pub(crate) fn events(response: &v1::ListEventsResponse, output: Output) -> String {
     let v1::ListEventsResponse {
         epoch,
@@ -47,7 +47,7 @@ pub(crate) fn events(response: &v1::ListEventsResponse, output: Output) -> Strin
     };
     let said_by = said_by(response.answered_by.as_ref());
     let place = match head_revision {
-        // Of an earlier epoch, whose end was not reached.
+        // A page of an earlier epoch, whose end was not reached.
         0 if *next_revision > 0 => format!("{count} from revision {from_revision} of epoch {epoch} on"),
         head => format!("{count} from revision {from_revision} on; the head of epoch {epoch} is {head}"),
     };
@@ -76,7 +76,7 @@ fn event_json(event: &v1::Event) -> Value {
     })
 }
 
-/// Who decided, or who changed the object that the event is about. A decision is never a member's word, nor the reverse.
+/// The operator who decided, or the writer of the object that the event is about. An event has one of the two.
 fn who(event: &v1::Event) -> String {
     if event.decided_by.is_empty() {
         event.changed_by.as_ref().map(changed_by).unwrap_or_default()
@@ -85,12 +85,12 @@ fn who(event: &v1::Event) -> String {
     }
 }
 
-/// Who wrote last, as the member's API server noted it, and when by its clock.
+/// The last writer and its time, as the member's API server noted them.
 fn changed_by(by: &v1::ChangedBy) -> String {
     format!("{} at {}", by.manager, time(by.at.as_ref()))
 }
 
-/// What an event is about: a service, a slice of it, a property, or a key.
+/// The subject of an event: a service, a slice of it, a property, or a key.
 fn about(event: &v1::Event) -> String {
     use v1::fact::Fact;
     let service = |key: Option<&v1::ServiceKey>| {

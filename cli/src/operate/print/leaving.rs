@@ -1,4 +1,4 @@
-//! What `member list` says of members that are to leave.
+//! The lines of `member list` about members that leave.
 
 use proto::v1;
 use serde_json::{Value, json};
@@ -17,14 +17,14 @@ fn line(member: &v1::MemberState) -> Option<String> {
         if leaving.evicts { "is evicted" } else { "leaves" },
     );
     Some(format!(
-        "{cluster} {ends} at {}, as {} said: its endpoints do not count where others have ready ones (member stay {cluster} \
-         takes that back)\n",
+        "{cluster} {ends} at {}, as {} decided: its endpoints do not count where others have ready ones (member stay \
+        {cluster} cancels that)\n",
         time(leaving.until.as_ref()),
         leaving.operator
     ))
 }
 
-/// That one is to leave.
+/// The settings of a leaving member.
 pub(super) fn settings(leaving: &v1::Leaving) -> Value {
     json!({
         "operator": leaving.operator,

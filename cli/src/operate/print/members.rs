@@ -59,7 +59,7 @@ pub(crate) fn members(response: &v1::ListMembersResponse, output: Output) -> Str
     let contested: String = contested
         .map(|member| {
             format!(
-                "{} is a duplicate identity: another key came beside its own, --output json shows it\n",
+                "{} has a duplicate identity: a second key claims it (--output json shows the key)\n",
                 member.cluster
             )
         })
@@ -94,8 +94,8 @@ fn row(member: &v1::MemberState) -> Vec<String> {
     ]
 }
 
-/// Whose certificates members have, each member's by the one that ends last, when it is not one issuer's: an authority may
-/// go when none is of it any more.
+/// The issuers of members' certificates, each member's by the one that ends last, if there are several: an authority
+/// may be removed when no member depends on it.
 fn issuers(response: &v1::ListMembersResponse) -> String {
     let last = |member: &v1::MemberState| {
         let keys = member.keys.iter().filter(|key| !key.contested);
@@ -127,7 +127,7 @@ fn issuers(response: &v1::ListMembersResponse) -> String {
         .collect()
 }
 
-/// What becomes of the members that are lost, if any is.
+/// The line about lost members, if there are any.
 fn lost(response: &v1::ListMembersResponse) -> String {
     let lost = |member: &&v1::MemberState| member.state() == v1::SourceState::SourceLost;
     let count = response.members.iter().filter(lost).count();
@@ -141,10 +141,11 @@ fn lost(response: &v1::ListMembersResponse) -> String {
     let after = loss.after_millis / 1_000;
     let unless = "while another member has ready ones";
     let follows = match (&*loss.action, &loss.self_preservation_since) {
-        ("retain", _) => "its endpoints stay, as the policy says".to_owned(),
+        ("retain", _) => "the endpoints stay, as the policy says".to_owned(),
         (_, Some(since)) => format!(
-            "nothing is withdrawn since {}, for {} or more lost at one time look like a fault of this hub's: look at \
-             its network, evict who is gone, or end it (member release --self-preservation)",
+            "nothing is withdrawn since {}, because {} or more lost at one time look like a fault of the hub: check \
+            its network, evict the members that are gone, or end self-preservation (member release \
+            --self-preservation)",
             time(Some(since)),
             loss.self_preservation_lost
         ),
@@ -156,7 +157,7 @@ fn lost(response: &v1::ListMembersResponse) -> String {
     format!("{members}: {follows}\n")
 }
 
-/// What is wrong in members, a line for each condition that is False.
+/// Problems of members, a line for each condition that is False.
 fn unhealthy(response: &v1::ListMembersResponse) -> String {
     let of_member = |member: &v1::MemberState| {
         let failed = member
@@ -323,7 +324,7 @@ pub(crate) fn is_contested(member: &v1::MemberState) -> bool {
     member.keys.iter().any(|key| key.contested)
 }
 
-/// When the last certificate ends that was seen of a member.
+/// Time at which the last certificate ends that was seen of a member.
 fn keys_end(member: &v1::MemberState) -> String {
     let ends = member.keys.iter().filter_map(|key| key.not_after.as_ref());
     time(ends.max_by_key(|at| at.seconds))
@@ -387,7 +388,7 @@ east         live   2023-11-14T22:13:20Z  yes     yes        0.1.0  11       0.1
 a-long-name  live   2023-11-14T22:13:20Z  yes     no         0.1.0  -        -     -      -       0        0       1          abababababababab  -
 2 members at revision 12 of epoch 1000-07, says hub h1 (0.1.0)
 1 revoked key: --output json shows it
-east is a duplicate identity: another key came beside its own, --output json shows it
+east has a duplicate identity: a second key claims it (--output json shows the key)
 ";
         assert_eq!(text, expected);
     }

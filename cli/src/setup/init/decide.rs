@@ -18,7 +18,7 @@ pub(in crate::setup) const JOIN_PORT: u16 = 8444;
 /// Addresses of nodes in a join string, at most.
 const NODES_MAX: usize = 3;
 
-/// Where the hub is to be, and for whom.
+/// The requested place and owner of the hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Wish {
     pub(super) kind: ServiceType,
@@ -75,7 +75,7 @@ pub(super) enum Step {
     Hub,
 }
 
-/// What is on this machine and in the cluster.
+/// The state of this machine and the cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     pub(super) authority: Pair,
@@ -222,7 +222,7 @@ pub(super) struct NodeSeen {
     pub(super) internal: Option<String>,
 }
 
-/// What the addresses are, or what is waited for.
+/// The hub's addresses, or the wait for them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Addresses {
     /// The hub's, and those where clusters join.

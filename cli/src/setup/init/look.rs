@@ -70,7 +70,7 @@ fn is_newer(here: Option<&str>, there: Option<&str>) -> bool {
     }
 }
 
-/// What is on this machine, and a cluster that has nothing.
+/// The state of this machine, with an empty cluster.
 pub(super) fn local(operator: &str, home: &Home) -> anyhow::Result<Seen> {
     Ok(Seen {
         authority: home.pair("ca")?,

@@ -7,7 +7,7 @@ use super::super::{plan::Planned, values::AGENT_TLS};
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Which cluster the member is, on this machine: `leave` needs it.
+    /// Remembers on this machine which cluster the member is: `leave` needs it.
     Remember,
     /// The namespace.
     Namespace,
@@ -30,7 +30,7 @@ pub(super) struct Member {
     pub(super) standing: Standing,
 }
 
-/// Whether a membership goes on.
+/// The state of a membership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// It is a member, heard from or not.
@@ -73,7 +73,7 @@ pub(super) struct Invitation {
     pub(super) leads_to_hub: bool,
 }
 
-/// What is in the cluster, at the hub and on this machine.
+/// The state of the cluster, the hub and this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Seen {
     /// UID of kube-system.
@@ -143,7 +143,7 @@ fn refused(seen: &Seen, id: &str) -> Option<String> {
         }
         Some((Standing::Evicted, _)) => {
             return Some(format!(
-                "{id} was evicted, and needs an operator's word to return (tributary member rekey); or choose another id"
+                "{id} was evicted: an operator must admit it again (tributary member rekey); or choose another id"
             ));
         }
         _ => {}
@@ -153,12 +153,12 @@ fn refused(seen: &Seen, id: &str) -> Option<String> {
     }
     let stated = seen.stated.as_deref().filter(|stated| *stated != id)?;
     Some(format!(
-        "this cluster states the id {stated} of itself (ClusterProperty cluster.clusterset.k8s.io): join it as {stated}, or \
-         delete that object if it is left from before"
+        "this cluster has the id {stated} already (ClusterProperty cluster.clusterset.k8s.io): join it as {stated}, \
+        or delete that object if it is left from an earlier membership"
     ))
 }
 
-/// The reason why the agent's certificate serves no more: as long as it is there the agent reads no join string.
+/// The reason why the agent's certificate is useless: as long as it exists the agent reads no join string.
 fn certificate_refused(seen: &Seen, id: &str, known: Option<&Member>) -> Option<String> {
     let held = seen.certificate.as_ref()?;
     let standing = known.map(|member| member.standing);
@@ -205,7 +205,7 @@ fn token_needed(seen: &Seen, id: &str) -> Option<String> {
     if !ClusterId::new(id).is_ok_and(|id| covers(&id)) {
         return Some(format!("the join string is for {}", token.cluster_ids));
     }
-    // Who used it may ask again with the same key.
+    // The cluster that used it may ask again with the same key.
     if token.used_by.iter().any(|cluster| cluster == id) {
         return None;
     }

@@ -45,7 +45,7 @@ pub(super) async fn look(tools: Tools<'_>) -> anyhow::Result<(Shell<'_>, Seen, V
         release: release_needs(release.as_ref(), &values, tools.charts.given()),
         dns: false,
     };
-    // What cannot be is told before anybody is asked.
+    // Obstacles are reported before the first question.
     plan(&seen, args.id.as_str()).map_err(|why| anyhow!("nothing was changed: {why}"))?;
     let dns = dns::look(cluster, args.dns).await?;
     seen.dns = dns::decide(&dns, args.dns, dns::ask)?;

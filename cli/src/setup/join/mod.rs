@@ -135,7 +135,7 @@ impl Shell<'_> {
             Step::Agent => format!("the agent (Helm release {AGENT})"),
             Step::Dns => match &self.dns {
                 dns::Seen::Answers => "CoreDNS answers clusterset.local".to_owned(),
-                dns::Seen::Cannot(reason) => format!("CoreDNS is left as it is: {reason}"),
+                dns::Seen::Cannot(reason) => format!("CoreDNS is not changed: {reason}"),
                 dns::Seen::Unwanted | dns::Seen::Change(_) => "CoreDNS is left as it is".to_owned(),
             },
         }
@@ -216,7 +216,7 @@ impl Shell<'_> {
                 return Ok(Look::Waiting(match cluster.pods_wait_for(AGENT).await? {
                     Some(reason) => reason,
                     None => format!(
-                        "the agent runs, and the hub has not heard of {id} (kubectl -n {} logs deployment/{AGENT})",
+                        "the agent runs, and {id} is not live at the hub yet (kubectl -n {} logs deployment/{AGENT})",
                         cluster.namespace()
                     ),
                 }));

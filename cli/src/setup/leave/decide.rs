@@ -60,7 +60,7 @@ pub(super) fn chosen(
     })
 }
 
-/// What is known before the first change.
+/// The state before the first change.
 pub(super) struct Seen<'a> {
     pub(super) id: &'a ClusterId,
     pub(super) context: &'a str,
@@ -97,11 +97,11 @@ impl Telling {
     }
 }
 
-/// Decides if the cluster may leave, and if the hub is told.
+/// Decides if the cluster may leave, and if the hub has to be told.
 ///
 /// # Errors
 ///
-/// It is another cluster, or the hub cannot be told: why, and what to do. Nothing is to be changed.
+/// It is another cluster, or the hub cannot be told: the reason, and the next step. Nothing is to be changed.
 pub(super) fn decide(seen: &Seen<'_>) -> Result<Telling, String> {
     let (id, context) = (seen.id, seen.context);
     let is_other = |other: &str| {

@@ -28,7 +28,7 @@ use super::{
 
 pub(super) use decide::is_over;
 
-/// How long the Lease of an agent that was just uninstalled is waited for, in seconds.
+/// Time to wait for the Lease of an agent that was just uninstalled, in seconds.
 const LEASE_WAIT: u64 = 60;
 
 /// By which an API server names what refused a request.

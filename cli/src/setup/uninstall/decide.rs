@@ -1,4 +1,4 @@
-//! Decides if `uninstall` may go on, from what was seen. Pure.
+//! Decides if `uninstall` may continue, from what was seen. Pure.
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use proto::v1::MemberState;
@@ -118,15 +118,15 @@ pub(super) fn decide(seen: &Seen<'_>) -> Result<bool, String> {
     }
     if seen.authority == Authority::Missing {
         return Err(format!(
-            "the Secret {namespace}/{secret} is missing, so nothing says that the hub in context {context} is the one of \
-             clusterset {clusterset}. Check --context; `{}` makes the Secret again",
+            "the Secret {namespace}/{secret} is missing, so this command cannot tell whether the hub in context \
+            {context} is that of clusterset {clusterset}. Check --context; `{}` makes the Secret again",
             advice::init()
         ));
     }
     let Some(hub) = hub else {
         return Err(format!(
-            "this machine does not know where the hub of clusterset {clusterset} is, so its members cannot be asked for. \
-             Run `{}` first, or copy the directory from the machine where it ran",
+            "this machine does not know where the hub of clusterset {clusterset} is, so the command cannot ask it \
+            for its members. Run `{}` first, or copy the directory from the machine where it ran",
             advice::init()
         ));
     };
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// What an older client, or one that was interrupted, remembers.
+    /// The memory that an older or interrupted client left.
     fn never_served() -> Remembered {
         remembered(json!({"hubs": ["https://hub:8443"], "joins": [], "operator": "admin"}))
     }

@@ -10,7 +10,7 @@ use super::frames::{ACK, GO_AWAY, HEADERS, PING, RST_STREAM, SETTINGS};
 /// Bytes of a frame's header.
 const HEADER_BYTES: usize = 9;
 
-/// What the hub said, over all connections of an attack.
+/// The hub's answers, over all connections of an attack.
 #[derive(Debug, Default)]
 pub(super) struct Answers {
     acknowledged: AtomicU64,
@@ -42,7 +42,7 @@ impl Answers {
         self.answered.load(Ordering::Relaxed) + self.reset.load(Ordering::Relaxed)
     }
 
-    /// How often it said something that shows that it takes part.
+    /// Number of answers that show that the hub takes part.
     pub(super) fn all(&self) -> u64 {
         let counters = [&self.acknowledged, &self.answered, &self.reset, &self.ended];
         counters

@@ -13,7 +13,7 @@ use super::{
     sockets, streams,
 };
 
-/// What is tried.
+/// The kinds of attacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attack {
     /// Sockets that say nothing, by somebody without a certificate.

@@ -16,12 +16,12 @@ use crate::hub::{HubProcess, Setup};
 
 /// Longest time for one connection of an attacker.
 const CONNECT_WAIT: Duration = Duration::from_secs(10);
-/// How long a connection may take until the hub has said a word, or its last one.
+/// Time for the hub's first or last byte on a connection.
 pub(super) const ANSWER_WAIT: Duration = Duration::from_secs(1);
 /// The member that attacks.
 const HOSTILE: &str = "hostile";
 
-/// Who attacks, and whom.
+/// The attacker and its target.
 #[derive(Clone)]
 pub(super) struct Attacker {
     /// The hub's socket.
@@ -30,11 +30,11 @@ pub(super) struct Attacker {
     credentials: Arc<LiveCredentials>,
     /// Of the members that attack beside the first.
     crowd: Arc<[Arc<LiveCredentials>]>,
-    /// How much of everything.
+    /// The amounts.
     pub(super) size: Size,
-    /// What the hub said to all of it.
+    /// The hub's answers to all of it.
     pub(super) answers: Arc<Answers>,
-    /// When it must be over.
+    /// Time at which it must be over.
     pub(super) until: Instant,
 }
 

@@ -30,7 +30,7 @@ const PADDING_BYTES: usize = 100;
 /// Padding headers that fill a frame nearly.
 const PADDINGS: usize = 130;
 
-/// What is said.
+/// The kind of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flood {
     /// A call, and at once its end: rapid reset (CVE-2023-44487).
@@ -67,7 +67,7 @@ impl fmt::Display for Flood {
 }
 
 impl Flood {
-    /// What is counted.
+    /// The counted frames.
     fn what(self) -> &'static str {
         match self {
             Self::Resets => "calls and their resets",

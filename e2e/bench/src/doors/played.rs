@@ -3,16 +3,16 @@
 
 use std::fmt;
 
-/// What an attacker did.
+/// An attacker's deeds.
 #[derive(Debug, Clone)]
 pub(super) struct Played {
-    /// How many …
+    /// Number of attempts …
     pub(super) amount: u64,
     /// … of what.
     pub(super) what: &'static str,
-    /// How often the hub showed that it had seen it: without that nothing was played.
+    /// Number of times that the hub showed that it had seen it: without that nothing was played.
     pub(super) met: u64,
-    /// How many of them the hub held at the end, and how many it may, where there is such a bound.
+    /// Number held by the hub at the end, and the bound, if there is one.
     pub(super) held: Option<(u64, u64)>,
     /// The rest in words.
     pub(super) words: String,
@@ -30,7 +30,7 @@ impl Played {
         (self.met == 0).then(|| format!("the hub met none of the {amount} {what}"))
     }
 
-    /// What the hub held beyond its bound, if it did.
+    /// The excess that the hub held beyond its bound, if any.
     pub(super) fn too_many(&self) -> Option<String> {
         let (held, most) = self.held.filter(|(held, most)| held > most)?;
         let what = self.what;

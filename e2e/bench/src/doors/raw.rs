@@ -19,9 +19,9 @@ use super::{
 
 type Stream = tokio_rustls::client::TlsStream<BoxedIo>;
 
-/// What a client says first.
+/// The first bytes of a client.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long one write may wait for a hub that does not read.
+/// Time for one write to a hub that does not read.
 const WRITE_WAIT: Duration = Duration::from_secs(1);
 
 /// A connection whose frames are written by hand.

@@ -16,7 +16,7 @@ pub(super) const GROWTH_BYTES_MAX: u64 = 64_000_000;
 /// An operator's calls.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Calls {
-    /// How long each took; `None` for one that was not answered in time.
+    /// Duration of each; `None` for one that was not answered in time.
     took: Vec<Option<Duration>>,
     /// The first reason why one was not.
     unanswered: Option<String>,
@@ -40,10 +40,10 @@ impl Calls {
     }
 }
 
-/// What was seen beside an attack.
+/// Observations beside an attack.
 pub(super) struct Row {
     pub(super) attack: Attack,
-    /// What the attacker did, and how much it had to be.
+    /// The attacker's deeds, and their required amount.
     pub(super) played: Played,
     pub(super) least: u64,
     pub(super) calls: Calls,
@@ -75,7 +75,7 @@ impl Row {
         )
     }
 
-    /// What did not hold.
+    /// Broken requirements.
     pub(super) fn broken(&self) -> Vec<String> {
         let attack = self.attack;
         let (asked, answered) = (self.calls.took.len(), self.calls.answered().count());

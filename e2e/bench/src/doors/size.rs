@@ -8,7 +8,7 @@ use anyhow::ensure;
 /// Descriptors of this process for other things than the sockets of an attack.
 const OTHER_DESCRIPTORS: usize = 512;
 
-/// How much is played.
+/// The amounts to play.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     /// Silent sockets.
@@ -23,17 +23,17 @@ pub(crate) struct Size {
     pub(super) frames: usize,
     /// File descriptors of the hub that a crowd comes to.
     pub(super) hub_files: usize,
-    /// How long each attack lasts.
+    /// Duration of each attack.
     pub(super) lasting: Duration,
-    /// How long an operator's call may take, connection and handshake included.
+    /// Time for an operator's call, connection and handshake included.
     pub(super) answer: Duration,
 }
 
-/// What is asked of a hub.
+/// The requirement on a hub.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
 impl Size {
-    /// What is asked of a hub.
+    /// The requirement on a hub.
     pub(crate) const FULL: Self = Self {
         sockets: 10_000,
         connections: 1_000,
@@ -55,8 +55,8 @@ impl Size {
         lasting: Duration::from_secs(5),
         answer: ANSWER_MAX,
     };
-    /// What a test has time for; more silent sockets than a hub has places for them. No machine is too slow for it: a
-    /// call may take far longer than the attack.
+    /// Amounts that a test has time for; more silent sockets than a hub has places for them. No machine is too slow for
+    /// it: a call may take far longer than the attack.
     pub(super) const REHEARSAL: Self = Self {
         sockets: 1_500,
         connections: 40,

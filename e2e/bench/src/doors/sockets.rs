@@ -25,7 +25,7 @@ use super::{
     raw::Raw,
 };
 
-/// How long the place of a closed socket stays empty.
+/// Time for which the place of a closed socket stays empty.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Sockets that are opened at the same time.
 const OPENING_MAX: usize = 256;

@@ -92,7 +92,7 @@ async fn open_share(mut raw: Raw, share: usize, attacker: &Attacker) -> u64 {
     raw.written / bytes as u64
 }
 
-/// What came of messages that were begun.
+/// The fate of unfinished messages.
 #[derive(Default)]
 struct Begun {
     messages: AtomicU64,

@@ -57,11 +57,11 @@ pub(super) struct Witness {
     heard: Arc<Heard>,
 }
 
-/// What the members have heard since an attack began.
+/// Members' signs of life since an attack began.
 #[derive(Default)]
 struct Heard {
     in_session: AtomicUsize,
-    /// When each heard something last, and the longest that it has been silent.
+    /// Time of each member's last sign of life, and its longest silence.
     last: Mutex<Vec<(Option<Instant>, Duration)>>,
 }
 

@@ -27,7 +27,7 @@ use super::{
 const PAUSE: Duration = Duration::from_millis(50);
 /// More messages than wait unread in a stream: the shortest has seven bytes with its frame, and a window 64 KiB.
 const UNREAD_MESSAGES_MAX: u64 = 16_384;
-/// How long a message may wait for room where nothing is read: then the stream stands still, and a new one is opened.
+/// Time for a message to find room if nothing is read: then the stream hangs, and a new one is opened.
 const STILL: Duration = Duration::from_secs(1);
 
 /// The member that floods.
@@ -35,7 +35,7 @@ pub(super) fn hostile() -> anyhow::Result<ClusterId> {
     Ok(ClusterId::new("hostile")?)
 }
 
-/// What was done.
+/// The deeds of a flooder.
 #[derive(Debug, Default)]
 pub(super) struct Flooded {
     /// Messages that were sent.

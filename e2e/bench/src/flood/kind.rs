@@ -21,10 +21,10 @@ const AT_ONCE: u32 = 64;
 const LARGE_AT_ONCE: u32 = 4;
 /// Bytes of an item that is no fact.
 const INVALID_BYTES: usize = 400;
-/// Where the member exports what it toggles.
+/// Namespace of the toggled exports.
 const NAMESPACE: &str = "hostile";
 
-/// What a member floods with.
+/// The kind of a member's flood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Slices of a thousand endpoints, each time another one changed.
@@ -98,7 +98,7 @@ impl Source {
         })
     }
 
-    /// What must be recorded before it begins: the export of what it changes.
+    /// Facts to record before it begins: the export that it changes.
     pub(super) fn beginning(&self) -> anyhow::Result<Vec<Bytes>> {
         Ok(vec![facts::export(&service()?, 0, false)])
     }

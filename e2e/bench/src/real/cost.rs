@@ -87,7 +87,7 @@ impl Requests {
         Ok(marks)
     }
 
-    /// What agents asked since `marks`, once they ask no more.
+    /// Requests of agents since `marks`, once there are no more.
     pub(super) async fn settled(&self, marks: &[Mark]) -> anyhow::Result<Vec<(&'static str, Counts)>> {
         let deadline = Instant::now() + REST_WAIT;
         let mut before = self.of_the_tested(marks)?;
@@ -122,7 +122,7 @@ impl Requests {
         counted.collect()
     }
 
-    /// What was asked since `marks`, as far as it is `wanted`.
+    /// Requests since `marks`, as far as `wanted`.
     pub(super) async fn since(
         &self,
         marks: &[Mark],

@@ -4,12 +4,12 @@
 use super::relay::ACCOUNT;
 use cluster::real::Request;
 
-/// What the name of a service account begins with; its namespace follows, and the name in it.
+/// Prefix of a service account's name; its namespace and its name follow.
 const ACCOUNTS: &str = "system:serviceaccount:";
 /// Accounts of agents begin so.
 const AGENT_ACCOUNTS: &str = "system:serviceaccount:tributary-system:";
 
-/// What the relay asks, of whatever kind.
+/// Returns true for requests of the relay, of any kind.
 pub(super) fn of_the_relay(request: &Request) -> bool {
     let account = request
         .user
@@ -18,7 +18,7 @@ pub(super) fn of_the_relay(request: &Request) -> bool {
     account == Some(ACCOUNT)
 }
 
-/// What the agents ask, of whatever kind: Leases, statuses and checks of health as well.
+/// Returns true for requests of the agents, of any kind: Leases, statuses and checks of health as well.
 pub(super) fn of_the_agents(request: &Request) -> bool {
     request.user.starts_with(AGENT_ACCOUNTS)
 }

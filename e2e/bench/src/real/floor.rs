@@ -15,17 +15,17 @@ use shared::api::names;
 
 use super::objects::objects_of;
 
-/// Where these objects are: no agent is asked for anything here.
+/// Namespace of these objects: no agent acts here.
 pub(super) const BURST_FLOOR: &str = "burst-floor";
 const MANAGER: &str = "bare-burst";
-/// What an export costs in every cluster that imports it, in order; see ADR 0022.
+/// Writes of an export in every cluster that imports it, in order; see ADR 0022.
 const KINDS: [(&str, &str); 3] = [
     (names::MULTICLUSTER_API_VERSION, "ServiceImport"),
     ("v1", "Service"),
     ("discovery.k8s.io/v1", "EndpointSlice"),
 ];
 
-/// How long the writes of so many exports take that are made in the first cluster; in namespace `burst` the agents made
+/// Duration of the writes for so many exports that are made in the first cluster; in namespace `burst` the agents made
 /// theirs.
 pub(super) async fn floor(clients: [&Client; 2], burst: &str, exports: u32) -> anyhow::Result<Duration> {
     let mut clusters = Vec::new();

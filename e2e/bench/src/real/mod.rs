@@ -34,7 +34,7 @@ use floor::BURST_FLOOR;
 use objects::create;
 use way::{Carrier, Way};
 
-/// Where slices change, and where they are to arrive.
+/// Clusters in which slices change, and in which they arrive.
 const CLUSTERS: [&str; 2] = ["east", "west"];
 /// The namespace that Tributary carries, and the one that the relay carries.
 const CARRIED: &str = "carried";

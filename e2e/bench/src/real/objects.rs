@@ -11,7 +11,7 @@ use kube::{
 use serde_json::json;
 use shared::api::names;
 
-/// Who manages the slices that are changed; copies of them have another manager.
+/// Field manager of the changed slices; their copies have another one.
 pub(super) const SLICES_MANAGER: &str = "load.tributary.dev";
 const ENDPOINTS: usize = 10;
 

@@ -22,11 +22,11 @@ use cluster::real::Cluster;
 /// Writes under way at a time: as many as an agent has, for each of the two clusters.
 const WRITES_MAX: usize = 32;
 const MANAGER: &str = "bare-relay";
-/// Whom it asks as, by namespace and name.
+/// The relay's service account, by namespace and name.
 pub(super) const ACCOUNT: (&str, &str) = ("bare-relay", "bare-relay");
 /// The role of an agent: what asks as an administrator is neither held against roles nor queued, and costs less.
 const ROLE: &str = "tributary-agent";
-/// What the names of copies in the exporting cluster begin with.
+/// Prefix of the names of copies in the exporting cluster.
 const COPY_PREFIX: &str = "copy-of-";
 
 /// A client for the relay in one cluster, with the rights of an agent. `administrator` gives them.

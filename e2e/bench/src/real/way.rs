@@ -35,7 +35,7 @@ const WRITES_MAX: usize = 64;
 /// Longest wait until the last update has arrived.
 const ARRIVAL_WAIT: Duration = Duration::from_secs(120);
 
-/// What carries a change from the first cluster to the second.
+/// The carrier of a change from the first cluster to the second.
 #[derive(Clone)]
 pub(super) enum Carrier {
     /// Hub and agents.
@@ -59,7 +59,7 @@ pub(super) struct Way {
     watching: JoinSet<anyhow::Result<()>>,
 }
 
-/// What has been seen in the second cluster.
+/// Arrivals in the second cluster.
 #[derive(Default)]
 pub(super) struct Arrivals {
     seen: Mutex<Seen>,
@@ -82,7 +82,7 @@ impl Arrivals {
         self.changed.notify_one();
     }
 
-    /// What has arrived, once all of `awaited` has.
+    /// The arrivals, once all of `awaited` are there.
     pub(super) async fn all(&self, awaited: &BTreeSet<u32>) -> anyhow::Result<BTreeMap<u32, Instant>> {
         let deadline = Instant::now() + ARRIVAL_WAIT;
         loop {

@@ -33,7 +33,7 @@ use tokio::{
 use super::reporter::Reporter;
 use crate::unbounded;
 
-/// When the simulated clock begins.
+/// Start of the simulated clock.
 const BEGINS: UnixMillis = UnixMillis(1_700_000_000_000);
 /// Observations that are handed over at once at full speed.
 const HANDED_OVER: u64 = 256;
@@ -63,7 +63,7 @@ pub(super) struct Driven {
     heard_at: Arc<AtomicU64>,
     reporter: Reporter,
     session: SessionId,
-    /// What the member has said, and the writer not taken.
+    /// The member's messages that the writer has not taken.
     waiting: VecDeque<Observation>,
     began: Instant,
     ticked: Instant,
@@ -191,7 +191,7 @@ impl Driven {
         }
     }
 
-    /// What waits goes to the writer, if that takes anything now.
+    /// Hands waiting messages to the writer, if it takes anything now.
     fn hand_over(&mut self) {
         if self.waiting.is_empty() || !self.writer.has_room() {
             return;
@@ -243,7 +243,7 @@ impl Driven {
         Ok(())
     }
 
-    /// What was acknowledged since the last look.
+    /// Acknowledgements since the last look.
     fn acknowledged(&mut self) -> Vec<(u64, Instant)> {
         let mut acknowledged = Vec::new();
         while let Ok(event) = self.events.try_recv() {

@@ -33,8 +33,8 @@ const FACT_BYTES: usize = 400;
 const QUIET_RATE: u32 = 100;
 /// Spans that are measured before: the quietest counts, since a disturbed one would hide what segments cost.
 const BEFORE: u32 = 3;
-/// How often the simulated clock jumps while segments are to go; together as far as history is kept, so that all there
-/// was goes. Between them it goes as the real one does: each segment that is sealed meanwhile is one more than the log
+/// Number of jumps of the simulated clock while segments are to go; together they are as long as history is kept, so
+/// that all of it goes. Between them it runs as the real one: each segment sealed meanwhile is one more than the log
 /// would have in these seconds.
 const JUMPS: u32 = 6;
 /// Events between two looks at the disk.

@@ -50,7 +50,7 @@ impl Reporter {
         })
     }
 
-    /// How it introduces itself.
+    /// Its introduction.
     pub(super) fn introduction(&self) -> AdmitRequest {
         AdmitRequest {
             cluster: self.cluster.clone(),

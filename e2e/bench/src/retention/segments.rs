@@ -6,7 +6,7 @@ use std::{collections::BTreeSet, ffi::OsString, fs, io, os::unix::fs::MetadataEx
 /// Bytes of a block, as the system counts them.
 const BLOCK_BYTES: u64 = 512;
 
-/// What was seen of them so far.
+/// Observations of segments so far.
 pub(super) struct Segments {
     seen: BTreeSet<OsString>,
     present: usize,
@@ -45,7 +45,7 @@ impl Segments {
     }
 }
 
-/// What goes while it is counted takes nothing.
+/// Bytes below a directory; a file deleted during the count has none.
 fn bytes_below(directory: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(directory) else {
         return 0;

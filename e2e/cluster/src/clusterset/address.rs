@@ -12,7 +12,7 @@ use std::{
 /// (`ReservedPort`), since a hub shares its port with nobody.
 const PORTS: std::ops::Range<u32> = 12_000..32_000;
 
-/// How many ports of [`PORTS`] this process looked at.
+/// Number of ports of [`PORTS`] that this process has tried.
 static LOOKED_AT: AtomicU32 = AtomicU32::new(0);
 
 /// An address on the loopback that nobody uses, and that no other caller of this process is given; port 0 if there is none.

@@ -13,7 +13,7 @@ use clap::Parser;
 /// Tells this binary to be a program.
 pub const ROLE_VARIABLE: &str = "TRIBUTARY_E2E_ROLE";
 
-/// Which program a child is.
+/// The program of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// `tributary-hub`.

@@ -23,10 +23,10 @@ use crate::{
 };
 use sim::{Served, SimCluster, SimConfig};
 
-/// What the harness calls itself in requests to a simulated cluster.
+/// The harness's user agent in requests to a simulated cluster.
 pub const USER_AGENT: &str = "e2e";
 
-/// What kind of clusters a clusterset has.
+/// The kind of a clusterset's clusters.
 #[derive(Clone)]
 pub enum Backend {
     /// In this process, over loopback HTTP.
@@ -45,11 +45,11 @@ pub struct MemberCluster {
     pub kubeconfig: PathBuf,
     /// For the agent.
     pub agent_kubeconfig: PathBuf,
-    /// What it is.
+    /// The kind of the cluster.
     pub kind: Kind,
 }
 
-/// What a cluster is.
+/// The kind of a cluster.
 pub enum Kind {
     /// A simulated one, and its front.
     Simulated(SimCluster, Served),

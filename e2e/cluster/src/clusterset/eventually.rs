@@ -7,9 +7,9 @@ use std::{
 
 use anyhow::{Context, bail};
 
-/// How often a condition is looked at.
+/// Interval of checking a condition.
 const POLL: Duration = Duration::from_millis(50);
-/// How long most conditions may take to come true, on a busy machine too.
+/// Time for most conditions to come true, on a busy machine too.
 pub const WAIT: Duration = Duration::from_secs(60);
 
 /// Waits until `look` returns something. Its error is one of the moment: the last one is shown if the time is up.

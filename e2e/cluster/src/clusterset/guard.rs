@@ -110,7 +110,7 @@ impl Guard {
         Ok(())
     }
 
-    /// How many imports of these services it looked at: what [`Guard::nothing_lost_of`] guards.
+    /// Number of imports of these services that were looked at, which [`Guard::nothing_lost_of`] guards.
     pub fn guarded(&self, services: &[&str]) -> anyhow::Result<u64> {
         let noted = self.lock();
         let mut imports = 0;

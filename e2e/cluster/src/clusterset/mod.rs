@@ -49,7 +49,7 @@ pub use self::{
 /// A running clusterset.
 pub struct LocalClusterset {
     dir: PathBuf,
-    /// What it is called in certificates.
+    /// Name in certificates.
     pub name: String,
     /// Issues what a scenario needs beside the usual certificates.
     pub authority: CertificateAuthority,

@@ -1,5 +1,4 @@
-//! What the oracle is asked about, read through the clusters' APIs: simulated or real ones.
-//! It judges nothing.
+//! The oracle's input, read through the clusters' APIs: simulated or real ones. It judges nothing.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -26,10 +26,10 @@ use super::{
 };
 use crate::cost::{Meter, Spender, await_end};
 
-/// How long a program may take to start. A debug build beside seven other kinds of crashes has taken 29 s on two cores to
-/// read a log that filled its disk.
+/// Time for a program to start. A debug build beside seven other kinds of crashes has taken 29 s on two cores to read a
+/// log that filled its disk.
 const START_WAIT: Duration = Duration::from_secs(60);
-/// How long a program may take to drain.
+/// Time for a program to drain.
 const STOP_WAIT: Duration = Duration::from_secs(30);
 /// Lines of the log that an error shows.
 const TAIL_LINES: usize = 20;
@@ -45,7 +45,7 @@ pub struct Program {
     seen: watch::Receiver<Seen>,
 }
 
-/// What the program said of itself so far.
+/// The program's output so far.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     serving: Option<SocketAddr>,
@@ -172,7 +172,7 @@ impl Program {
         self.child.id()
     }
 
-    /// Whether it has not ended by itself.
+    /// Returns true if it has not ended by itself.
     pub fn is_running(&mut self) -> bool {
         self.meter.count();
         let running = matches!(self.child.try_wait(), Ok(None));

@@ -12,13 +12,13 @@ use anyhow::{Context, ensure};
 
 use super::child::Role;
 
-/// Where the programs are taken from; without it they are this binary.
+/// Directory of the programs; without it they are this binary.
 static DIRECTORY: OnceLock<PathBuf> = OnceLock::new();
-/// What lets a program end with whoever started it; this binary, as a child, ends by itself.
+/// Lets a program end with its parent; this binary, as a child, ends by itself.
 const ENDS_WITH_PARENT: [&str; 4] = ["setpriv", "--pdeathsig", "KILL", "--"];
 
 impl Role {
-    /// How the file is called.
+    /// Name of the file.
     fn program(self) -> &'static str {
         match self {
             Self::Hub => "tributary-hub",
@@ -67,7 +67,7 @@ fn version(program: &Path) -> anyhow::Result<String> {
     Ok(format!("{} (blake3 {})", said.trim(), &digest[..12]))
 }
 
-/// What is started as this role, before its arguments.
+/// The command for this role, without its arguments.
 pub fn command_line(role: Role) -> anyhow::Result<Vec<OsString>> {
     let Some(directory) = DIRECTORY.get() else {
         let this = std::env::current_exe().context("this program cannot be found")?;

@@ -119,7 +119,7 @@ impl Shop {
         Ok(())
     }
 
-    /// Whether a cluster exports a service.
+    /// Returns true if a cluster exports a service.
     pub fn exports(&self, cluster: &str, service: &str) -> bool {
         self.exports.contains(&(cluster.to_owned(), service.to_owned()))
     }

@@ -19,9 +19,9 @@ pub const DISK_RESERVE_FLAG: &str = "--disk-reserve";
 /// Beside what an agent is started with.
 #[derive(Debug, Clone, Default)]
 pub struct AgentVariant<'a> {
-    /// Whose certificate it has.
+    /// The certificate's name.
     pub certificate: &'a str,
-    /// Whose cluster it watches.
+    /// The cluster to watch.
     pub cluster: &'a str,
     /// The name of its log.
     pub log: &'a str,
@@ -126,7 +126,7 @@ impl LocalClusterset {
         Ok(())
     }
 
-    /// Where an operator's command finds the hub, and with which certificate.
+    /// An operator's flags: the hub's address and a certificate.
     fn to_the_hub(&self) -> Vec<OsString> {
         self.access_to_the_hub(&self.hub_address.to_string(), "operator")
     }

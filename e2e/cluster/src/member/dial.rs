@@ -46,7 +46,7 @@ async fn handshake(connector: TlsConnector, address: SocketAddr) -> io::Result<T
     connector.connect(name, socket).await
 }
 
-/// What TLS says to a certificate of the clusterset, or to none: in TLS 1.3 a refusal comes with the first byte read.
+/// TLS's answer to a certificate of the clusterset, or to none: in TLS 1.3 a refusal comes with the first byte read.
 pub async fn try_handshake(
     clusterset: &LocalClusterset,
     certificate: Option<&str>,

@@ -28,7 +28,7 @@ use tonic::{Status, Streaming, transport::Channel};
 pub use self::dial::{connect, try_handshake};
 use crate::clusterset::LocalClusterset;
 
-/// How long the hub may take to say something.
+/// Time for the hub to answer.
 const ANSWER_WAIT: Duration = Duration::from_secs(30);
 /// Messages that may wait in the stream.
 const OUTGOING_MAX: usize = 16;
@@ -58,9 +58,9 @@ pub fn hello(fingerprint: &str) -> Hello {
 pub struct Member {
     outgoing: mpsc::Sender<v1::AgentMessage>,
     incoming: Streaming<v1::HubMessage>,
-    /// What was refused so far.
+    /// Refusals so far.
     pub refused: Vec<Refused>,
-    /// What has been acknowledged.
+    /// Position acknowledged.
     pub acknowledged: u64,
     /// The sequence number of the last observation.
     pub sequence: u64,

@@ -138,7 +138,7 @@ impl Machines {
     }
 }
 
-/// What machines are to be like.
+/// The wanted content of machines.
 fn wanted(kind: &str, spec: &Value) -> Value {
     if kind == "Plane" {
         json!([

@@ -18,12 +18,12 @@ const TEMPLATES_CASES: u32 = 2_000;
 #[derive(Debug, Parser)]
 #[command(name = "cargo control-plane", bin_name = "cargo control-plane")]
 pub struct Arguments {
-    /// What to provide.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What can be provided.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Build the control plane into the target directory, unless that is done already; prints its path.
@@ -61,7 +61,7 @@ pub enum Command {
     /// Compare our plans of topologies with what upstream's manager of Cluster API does, for many Clusters at once on one
     /// real API server: every edit of every seed is planned while the manager stands still.
     Topology {
-        /// How many seeds, each a namespace with a class, its templates and a Cluster.
+        /// Number of seeds, each a namespace with a class, its templates and a Cluster.
         #[arg(long, value_name = "N", default_value_t = TOPOLOGY_SEEDS)]
         seeds: u32,
         /// The first seed.
@@ -74,7 +74,7 @@ pub enum Command {
     /// Compare our templates with what Go's own engine, sprig and YAML make of them, in the versions that Cluster API has:
     /// drawn templates of nested calls, rows of tokens, texts of YAML and regular expressions.
     Templates {
-        /// How many seeds.
+        /// Number of seeds.
         #[arg(long, value_name = "N", default_value_t = TEMPLATES_SEEDS)]
         seeds: u32,
         /// The first seed.

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a request may take to appear in the log after its answer.
+/// Time for a request to appear in the log after its answer.
 const SETTLE_WAIT: Duration = Duration::from_secs(10);
-/// How often the log is looked at meanwhile.
+/// Interval of reading the log meanwhile.
 const SETTLE_POLL: Duration = Duration::from_millis(5);
 /// The verbs that change something.
 const WRITES: [&str; 6] = ["create", "update", "patch", "delete", "deletecollection", "apply"];
@@ -22,7 +22,7 @@ const WRITES: [&str; 6] = ["create", "update", "patch", "delete", "deletecollect
 const BEGUN: &str = "ResponseStarted";
 /// The answer to what somebody may not do.
 const FORBIDDEN: u16 = 403;
-/// What is answered in the same way and is no matter of rights: it passes by itself.
+/// Answers of the same form that are no matter of rights: they pass by themselves.
 const PASSING: [&str; 2] = [
     "while custom resource definition is terminating",
     "because it is being terminated",
@@ -47,7 +47,7 @@ pub struct Request {
     pub verb: String,
     /// The authenticated user.
     pub user: String,
-    /// What the client calls itself.
+    /// The client's user agent.
     pub user_agent: String,
     /// Empty for the core group.
     pub api_group: String,
@@ -59,7 +59,7 @@ pub struct Request {
     pub name: String,
     /// The answer's code.
     pub code: u16,
-    /// What the API server said to somebody who may not do that; empty when it did not.
+    /// The API server's refusal for lack of rights; empty without one.
     pub refusal: String,
     uri: String,
 }
@@ -190,7 +190,7 @@ impl AuditLog {
     }
 }
 
-/// How many requests there were, by verb and resource.
+/// Numbers of requests, by verb and resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counts {
     requests: BTreeMap<(String, String), u64>,

@@ -38,7 +38,7 @@ const CLUSTER_API: Release = Release {
     package: "sigs.k8s.io/cluster-api",
     version: "v1.13.6",
 };
-/// Where its module has the definitions of its kinds.
+/// Directory of the kinds' definitions in its module.
 const CLUSTER_API_DEFINITIONS: &str = "config/crd/bases";
 /// Ours as a tool of the Go module, so that one version is pinned for it and the control plane.
 const KUBECTL_PACKAGE: &str = "k8s.io/kubernetes/cmd/kubectl";
@@ -46,14 +46,14 @@ const KUBECTL_PACKAGE: &str = "k8s.io/kubernetes/cmd/kubectl";
 const INSTALL_FLAGS: [&str; 2] = ["-trimpath", "-buildvcs=false"];
 /// The same for programs of our own modules, without what a debugger reads.
 const PROGRAM_FLAGS: [&str; 4] = ["-trimpath", "-buildvcs=false", "-ldflags", "-s -w"];
-/// How often progress is shown: in place on a terminal, as a line elsewhere.
+/// Interval of showing progress: in place on a terminal, as a line elsewhere.
 const PROGRESS_TERMINAL: Duration = Duration::from_secs(1);
 const PROGRESS_LINE: Duration = Duration::from_secs(10);
 /// Lines of a failed Go command that are shown.
 const ERROR_LINES_MAX: usize = 30;
 /// Lines of Go that may wait for us to count them.
 const LINES_WAITING_MAX: usize = 1024;
-/// Where the version that a server reports is written at link time.
+/// The package with a server's version, written at link time.
 const VERSION_PACKAGE: &str = "k8s.io/component-base/version";
 
 /// Builds the control plane unless it is built already; the path of the binary.
@@ -379,7 +379,7 @@ fn require_go(module: &Module) -> anyhow::Result<String> {
     }
 }
 
-/// What the lines that Go prints while it works stand for.
+/// The meaning of Go's lines during a build.
 enum Counted {
     Downloads,
     Packages { total: usize },

@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 /// An API server that is not ready after this long never will be.
 const READY_WAIT: Duration = Duration::from_secs(120);
-/// How often it is asked: nothing tells from outside when it begins to listen.
+/// Interval of asking: nothing tells from outside when it begins to listen.
 const READY_POLL: Duration = Duration::from_millis(50);
 /// The user that the cluster's controllers act as.
 const CONTROLLERS_USER: &str = "system:kube-controller-manager";
@@ -125,7 +125,7 @@ impl Cluster {
         &self.name
     }
 
-    /// Where the API server listens.
+    /// Address of the API server.
     pub fn url(&self) -> &str {
         &self.url
     }

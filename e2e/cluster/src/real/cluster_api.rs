@@ -16,7 +16,7 @@ use super::{
 pub const CONTRACT: &str = "v1beta2";
 /// A definition's label that says for which versions of its kind a contract holds.
 pub const CONTRACT_LABEL: &str = "cluster.x-k8s.io/v1beta2";
-/// What its webhooks would be served with; none are installed.
+/// Files for its webhooks; none are installed.
 const CERTIFICATES: [&str; 2] = ["tls.crt", "tls.key"];
 
 /// The manager that `cargo control-plane cluster-api` builds.
@@ -108,7 +108,7 @@ impl Manager {
         self.signal(Signal::CONT)
     }
 
-    /// Where it writes what it does.
+    /// Path of its log.
     pub fn log(&self) -> &Path {
         &self.log
     }

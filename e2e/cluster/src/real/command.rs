@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context, bail};
 
-/// What the program printed; if it fails, the error has all that it said.
+/// The program's output; if it fails, the error has all of it.
 pub fn printed(command: &mut Command) -> anyhow::Result<String> {
     let program = command.get_program().to_owned();
     let output = command

@@ -6,7 +6,7 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 use tempfile::TempDir;
 
-/// What the name of every fleet's directory begins with.
+/// Prefix of every fleet's directory.
 const PREFIX: &str = "tributary-clusters-";
 /// A file locked as long as the owner lives; a directory without it is nobody's to remove.
 const LOCK: &str = "owner.lock";

@@ -20,9 +20,9 @@ pub enum Error {
     /// A component ended, or did not become ready.
     #[error("{component} {why}; end of {log}:\n{tail}", log = log.display())]
     Component {
-        /// Which component of which cluster.
+        /// The component and its cluster.
         component: String,
-        /// What it did.
+        /// Its failure.
         why: String,
         /// Its complete log.
         log: PathBuf,
@@ -32,7 +32,7 @@ pub enum Error {
     /// The file system or a process refused.
     #[error("cannot {action}: {source}")]
     Io {
-        /// What was attempted.
+        /// The attempted action.
         action: String,
         /// The reason.
         source: std::io::Error,

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 pub const CLUSTERS_MAX: usize = 16;
 /// An etcd that does not listen after this long never will.
 const LISTEN_WAIT: Duration = Duration::from_secs(60);
-/// How often that is tried.
+/// Interval of trying that.
 const LISTEN_POLL: Duration = Duration::from_millis(10);
 
 /// Running clusters. Dropping the fleet stops every process and removes its directory.
@@ -110,7 +110,7 @@ impl Fleet {
         self.directory.path()
     }
 
-    /// How long the start took until every cluster was ready.
+    /// Time of the start until every cluster was ready.
     pub fn start_took(&self) -> Duration {
         self.start_took
     }

@@ -10,7 +10,7 @@ use advice::BUILD_KUBECTL;
 
 /// The release that Debian 12 ships as `kubernetes-client`.
 const OF_2020: &str = "v1.20.";
-/// Where `.ci/run` unpacks that package, below the directory of tools.
+/// Path of that package's kubectl as `.ci/run` unpacks it, below the directory of tools.
 const OF_2020_UNPACKED: &str = "kubernetes-client/usr/bin/kubectl";
 
 /// A kubectl that runs here.
@@ -18,7 +18,7 @@ const OF_2020_UNPACKED: &str = "kubernetes-client/usr/bin/kubectl";
 pub struct Kubectl {
     /// The program.
     pub path: PathBuf,
-    /// What it says it is.
+    /// Its version.
     pub version: String,
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// A source file larger than this is not ours.
 const SOURCE_BYTES_MAX: u64 = 4 << 20;
-/// Where the binary is, from the target directory.
+/// Path of the binary, from the target directory.
 const CONTROL_PLANE: &str = "control-plane";
 
 /// The Go module and the place of what is built from it.
@@ -38,7 +38,7 @@ impl Module {
         &self.sources
     }
 
-    /// Where the binary belongs.
+    /// Path of the binary.
     pub fn binary(&self) -> PathBuf {
         self.target.join(CONTROL_PLANE).join("control-plane")
     }
@@ -48,7 +48,7 @@ impl Module {
         &self.target
     }
 
-    /// Where tools installed beside it belong.
+    /// Directory of the tools beside it.
     pub fn tools(&self) -> PathBuf {
         self.target.join("tools")
     }

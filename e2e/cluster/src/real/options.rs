@@ -38,7 +38,7 @@ impl ServiceFamilies {
 /// The second byte of the first cluster's range; below it lie networks that people often have.
 const FIRST_RANGE: usize = 96;
 
-/// How a fleet is started. `Options::default()` is what most tests want.
+/// Options of a fleet's start. `Options::default()` is what most tests want.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// The address families of every cluster's Services.

@@ -17,7 +17,7 @@ const TAIL_LINES_MAX: usize = 25;
 const TAIL_BYTES_MAX: u64 = 16 << 10;
 /// A component that has not ended this long after its input closed is killed.
 const STOP_WAIT: Duration = Duration::from_secs(5);
-/// How often a stopping component is looked at.
+/// Interval of looking at a stopping component.
 const STOP_POLL: Duration = Duration::from_millis(5);
 /// Tells our binary to end when its standard input closes.
 const EXIT_WITH_STDIN: (&str, &str) = ("CONTROL_PLANE_EXIT_WITH_STDIN", "1");
@@ -79,7 +79,7 @@ impl Process {
         })
     }
 
-    /// What it is, and its process id.
+    /// Its name and its process id.
     pub(super) fn who(&self) -> (String, u32) {
         (self.name.clone(), self.child.id())
     }

@@ -21,7 +21,7 @@ pub(super) enum Programs {
 /// Gives the namespace it runs in a host's name, and becomes the program behind it.
 const NAMED_HOST_SCRIPT: &str = r#"hostname "$1" && shift && exec "$@""#;
 
-/// How one component is started.
+/// The start of one component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Program {
     pub(super) path: PathBuf,

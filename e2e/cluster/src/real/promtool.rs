@@ -8,7 +8,7 @@ use super::Unavailable;
 use super::command::printed;
 use super::module::Module;
 
-/// Where `.ci/run` unpacks Debian's package, below the directory of tools.
+/// Path of Debian's package as `.ci/run` unpacks it, below the directory of tools.
 const UNPACKED: &str = "prometheus/usr/bin/promtool";
 
 /// A promtool that runs here.

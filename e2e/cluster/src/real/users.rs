@@ -75,7 +75,7 @@ pub fn create(
     })
 }
 
-/// Where a user's kubeconfig is.
+/// Path of a user's kubeconfig.
 pub fn kubeconfig_path(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{}.kubeconfig", file_name(name)))
 }

@@ -15,12 +15,12 @@ use kube::{
 use super::{Account, Right, Table};
 use crate::real::Cluster;
 
-/// How long the authorizer may take to see a role: it reads them from a watch of its own.
+/// Time for the authorizer to see a role: it reads them from a watch of its own.
 const IN_FORCE_WAIT: Duration = Duration::from_secs(30);
-/// How often it is asked; nothing tells from outside when it has seen one.
+/// Interval of asking it; nothing tells from outside when it has seen one.
 const IN_FORCE_POLL: Duration = Duration::from_millis(20);
 
-/// Whether the account that `client` asks as has a right.
+/// Returns true if the account that `client` asks as has a right.
 pub async fn allowed(client: &Client, right: &Right) -> anyhow::Result<bool> {
     let reviews: Api<SelfSubjectAccessReview> = Api::all(client.clone());
     let review = SelfSubjectAccessReview {

@@ -11,7 +11,7 @@ pub struct Watched {
     logs: Vec<(AuditLog, Mark)>,
 }
 
-/// What the accounts asked since then.
+/// The accounts' requests since then.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Requests that were looked at; questions about rights do not count.
@@ -42,14 +42,14 @@ impl Watched {
         Ok(requests)
     }
 
-    /// What the accounts asked until now.
+    /// The accounts' requests until now.
     pub async fn asked(&self, fleet: &Fleet) -> anyhow::Result<Asked> {
         Ok(Asked::of(&self.requests(fleet).await?))
     }
 }
 
 impl Asked {
-    /// What the accounts asked among these requests.
+    /// The accounts' requests among these.
     pub fn of(requests: &[Request]) -> Self {
         let users = Account::ALL.map(Account::user);
         let of_theirs = |request: &&Request| users.contains(&request.user) && !request.is_review();
@@ -97,8 +97,8 @@ impl Asked {
     }
 }
 
-/// What was denied. An apply to an absent object is a patch to the audit log, and a create to the authorizer, whose words
-/// say so; where only metadata was asked for, the log has no words.
+/// The denied verb. An apply to an absent object is a patch to the audit log, and a create to the authorizer, whose
+/// message says so; for mere metadata the log has no message.
 fn verb(request: &Request) -> &str {
     let words = request.refusal.split_once(" cannot ").map(|(_, words)| words);
     words

@@ -12,10 +12,10 @@ use crate::{
     real::{Cluster, User},
 };
 
-/// Where it lies, below `e2e/fixtures`.
+/// Its file, below `e2e/fixtures`.
 const FILE: &str = "permissions.yaml";
 
-/// Whose right it is.
+/// The account of a right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Account {
@@ -42,7 +42,7 @@ impl Account {
         format!("tributary-{}", self.chart())
     }
 
-    /// What an API server and its audit log call it.
+    /// The name of the account in an API server and its audit log.
     pub fn user(self) -> String {
         format!("system:serviceaccount:{TRIBUTARY_NAMESPACE}:{}", self.name())
     }
@@ -56,9 +56,9 @@ impl Account {
 /// One verb on one thing: the least that can be granted.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Right {
-    /// Whose.
+    /// The account.
     pub account: Account,
-    /// Where; empty: everywhere.
+    /// The namespace; empty: everywhere.
     pub namespace: String,
     /// Empty for the core group.
     pub group: String,
@@ -68,7 +68,7 @@ pub struct Right {
     pub name: String,
     /// Beside resources.
     pub path: String,
-    /// What may be done.
+    /// The verb.
     pub verb: String,
 }
 
@@ -130,9 +130,9 @@ impl Line {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Table {
-    /// What the accounts may do, which is all that the charts grant.
+    /// The accounts' rights, which are all that the charts grant.
     pub may: Vec<Line>,
-    /// What they must not be able to do.
+    /// Rights that they must not have.
     pub may_not: Vec<Line>,
 }
 
@@ -150,7 +150,7 @@ impl Table {
         lines.flat_map(|line| line.rights().map(move |right| (right, line)))
     }
 
-    /// What an account must not be able to do.
+    /// Rights that an account must not have.
     pub fn denials(&self, account: Account) -> impl Iterator<Item = Right> {
         let lines = self.may_not.iter().filter(move |line| line.account == account);
         lines.flat_map(Line::rights)

@@ -24,13 +24,13 @@ use self::{
 use super::directory::{Claimed, DemoDirectory};
 use cluster::clusterset::eventually::eventually;
 
-/// What is there at first.
+/// The initial objects.
 const ESTATE: &str = include_str!("../../../fixtures/cluster-api/estate.yaml");
 /// The Clusters, which are the members of these names.
 const CLUSTERS: [&str; 2] = ["eu", "us"];
 /// The image that the edit of the class gives to machines.
 const IMAGE: &str = "debian-13";
-/// How long a machine that is none takes to be there.
+/// Time for a pretended machine to come up.
 const MACHINE_TAKES: Duration = Duration::from_secs(1);
 
 /// Plays it until a signal comes, or, as a check, to its end.
@@ -107,7 +107,7 @@ fn edited(class: &Value) -> anyhow::Result<Value> {
     Ok(class)
 }
 
-/// What the edit would do, by the command that a user would give.
+/// Shows the effects of the edit, by the command that a user would type.
 async fn previewed(stage: &Stage) -> anyhow::Result<()> {
     let mut file = tempfile::Builder::new()
         .prefix("edge-edited-")
@@ -152,7 +152,7 @@ async fn settled(stage: &Stage, what: &str) -> anyhow::Result<Seen> {
     .await
 }
 
-/// What was seen of a rollout so far.
+/// Observations of a rollout so far.
 #[derive(Default)]
 struct Rollout {
     said: Vec<String>,

@@ -1,4 +1,4 @@
-//! What the management cluster shows of its Clusters, as lines and as a table.
+//! The management cluster's view of its Clusters, as lines and as a table.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use cluster::pretend::resource;
 
 /// The label with a cluster's name.
 const CLUSTER: &str = "cluster.x-k8s.io/cluster-name";
-/// What belongs to Clusters.
+/// Kinds of objects that belong to Clusters.
 const KINDS: [&str; 7] = [
     "Cloud",
     "Plane",
@@ -28,7 +28,7 @@ const KINDS: [&str; 7] = [
 
 /// One look.
 pub(super) struct Seen {
-    /// What each Cluster says of its topology: a status, a reason, a message.
+    /// Each Cluster's condition of its topology: a status, a reason, a message.
     conditions: BTreeMap<String, [String; 3]>,
     /// Objects of each Cluster by kind.
     objects: BTreeMap<(String, &'static str), Vec<DynamicObject>>,
@@ -64,7 +64,7 @@ impl Seen {
             .map_or(&[], Vec::as_slice)
     }
 
-    /// Whether a Cluster says that all is as it should be.
+    /// Returns true if a Cluster says that all is as it should be.
     pub(super) fn is_ready(&self, cluster: &str) -> bool {
         self.conditions
             .get(cluster)
@@ -103,7 +103,7 @@ impl Seen {
             .collect()
     }
 
-    /// What Clusters say now, a line each.
+    /// The present conditions of Clusters, a line each.
     pub(super) fn lines(&self) -> Vec<String> {
         let all = self.conditions.iter();
         all.map(|(cluster, [_, reason, message])| {
@@ -119,7 +119,7 @@ impl Seen {
         .collect()
     }
 
-    /// What each Cluster has.
+    /// The objects of each Cluster.
     pub(super) fn table(&self) -> String {
         let mut rows = vec![
             ["CLUSTER", "RECONCILED", "OBJECTS", "IMAGE"]
@@ -148,7 +148,7 @@ async fn all(client: &Client, kind: &str) -> anyhow::Result<Vec<DynamicObject>> 
     Ok(api.list(&ListParams::default()).await?.items)
 }
 
-/// What the profiles of members say of topologies, as a table: member, class, version, region, reconciled.
+/// Topology properties in members' profiles, as a table: member, class, version, region, reconciled.
 pub(super) async fn profiles(client: &Client) -> anyhow::Result<Vec<Vec<String>>> {
     let api: Api<ClusterProfile> = Api::all(client.clone());
     let header = ["CLUSTERPROFILE", "CLASS", "VERSION", "REGION", "RECONCILED"];

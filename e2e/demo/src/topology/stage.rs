@@ -1,4 +1,4 @@
-//! What the demo of topologies is played on: three real API servers, a hub and two agents, and the kinds of Cluster API and
+//! The stage of the demo of topologies: three real API servers, a hub and two agents, and the kinds of Cluster API and
 //! of a provider that pretends.
 
 use std::{
@@ -23,7 +23,7 @@ use cluster::{
     real::{Fleet, Options, build, module::Module},
 };
 
-/// Who applies what the demo applies.
+/// Field manager of the demo's objects.
 const MANAGER: &str = "demo";
 
 /// Everything that runs.

@@ -23,9 +23,9 @@ const SCALES: [usize; 3] = [7, 3, REPLICAS];
 const REPLICAS_WITHOUT_KUBELET: usize = 6;
 /// The node whose kubelet is ended: nobody who asks runs there, nor does the hub.
 pub(crate) const NODE: Place = Place { cluster: 1, node: 2 };
-/// How long kubectl waits, as long as we do.
+/// kubectl's wait, as long as ours.
 const KUBECTL_WAIT: &str = "--timeout=120s";
-/// Whether a node is ready, and when its kubelet last said so.
+/// Readiness of a node, and its kubelet's last report.
 const HEARTBEAT: &str = ".status.conditions[?(@.type==\"Ready\")]['status','lastHeartbeatTime']";
 
 /// A kind of thing that happens.
@@ -177,7 +177,7 @@ impl Actions<'_> {
     }
 }
 
-/// Where Tributary is in a cluster.
+/// Tributary's namespace in a cluster.
 fn system<'a>(cluster: &Asking<'a>) -> Asking<'a> {
     Asking {
         plane: cluster.plane,

@@ -21,30 +21,30 @@ pub(super) const FAILURES_MAX: usize = 50;
 const BEGIN_WAIT: Duration = Duration::from_secs(30);
 /// A file in the pod that ends its loop.
 const ENOUGH: &str = "/tmp/enough";
-/// What it says first.
+/// Its first word.
 const BEGAN: &str = "began";
 
 /// A request without an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
-    /// Which one it was, counted from one.
+    /// Its number, counted from one.
     pub(crate) number: u32,
-    /// When it was given up.
+    /// Time at which it was given up.
     pub(crate) at: Moment,
 }
 
-/// What a loop found.
+/// The result of a loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub(crate) requests: u32,
     pub(crate) failures: Vec<Failure>,
-    /// When the first request began, and when the last one had ended.
+    /// Start of the first request, and end of the last one.
     pub(crate) from: Moment,
     pub(crate) to: Moment,
 }
 
 impl Asked {
-    /// Whether it ended before its time, because so many failed.
+    /// Returns true if it ended before its time, because so many failed.
     pub(super) fn gave_up(&self) -> bool {
         self.failures.len() >= FAILURES_MAX
     }
@@ -110,7 +110,7 @@ impl Loop {
         Ok(())
     }
 
-    /// Whether it still asks.
+    /// Returns true if it still asks.
     pub(crate) fn asks(&mut self) -> anyhow::Result<bool> {
         self.telling.runs()
     }

@@ -26,7 +26,7 @@ use super::{
 
 /// The pods and the Service.
 const OBJECTS: &str = include_str!("../../churn.yaml");
-/// Where they are.
+/// Their namespace.
 pub(super) const NAMESPACE: &str = "churn";
 /// Requests of a run, at least: they go on until everything has happened once.
 pub(super) const REQUESTS: u32 = 10_000;

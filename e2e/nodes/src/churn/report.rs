@@ -20,22 +20,23 @@ pub(super) struct Run {
     pub(super) across: Asked,
     /// The same pods, asked from their own cluster at the same time.
     pub(super) control: Asked,
-    /// What happened, in its order.
+    /// The actions, in order.
     pub(super) actions: Vec<Action>,
 }
 
 impl Run {
-    /// Whether few enough requests failed across clusters.
+    /// Returns true if few enough requests failed across clusters.
     pub(super) fn holds(&self) -> bool {
         self.across.failures.len() <= self.control.failures.len() + MORE_THAN_CONTROL
     }
 
-    /// Whether so many requests failed across clusters that the others were not asked, and too many for the control.
+    /// Returns true if so many requests failed across clusters that the others were not asked, and too many for the
+    /// control.
     pub(super) fn is_given_up(&self) -> bool {
         self.across.gave_up() && !self.holds()
     }
 
-    /// How often something happened, from its begin to its end while both asked.
+    /// Number of times that an action happened, from begin to end while both asked.
     fn times(&self, kind: Kind) -> usize {
         let from = self.across.from.max(self.control.from);
         let to = self.across.to.min(self.control.to);
@@ -45,7 +46,7 @@ impl Run {
             .count()
     }
 
-    /// What did not happen while both asked.
+    /// Actions that did not happen while both asked.
     pub(super) fn missing(&self) -> Vec<String> {
         let missing = Kind::ALL.into_iter().filter(|kind| self.times(*kind) == 0);
         missing.map(|kind| kind.to_string()).collect()
@@ -101,7 +102,7 @@ fn figures(asked: &Asked) -> String {
     )
 }
 
-/// What happened while a request that was given up at this time was under way; otherwise what was over last.
+/// Actions during a request that was given up at this time; otherwise the one that ended last.
 fn happened(actions: &[Action], at: Moment) -> String {
     let asked = at.saturating_sub(Duration::from_secs(u64::from(ANSWER_WAIT)));
     let during = actions

@@ -22,10 +22,10 @@ const ASK_MAX: u8 = 120;
 const RETRIES: u16 = 6_000;
 /// Loops that do not begin within this time never will.
 const BEGIN_WAIT: Duration = Duration::from_secs(30);
-/// What they say first.
+/// Their first word.
 const BEGAN: &str = "began";
 
-/// Where a service answers.
+/// Addresses of a service.
 #[derive(Debug, Clone)]
 pub(super) struct Service {
     pub(super) number: u16,
@@ -114,7 +114,7 @@ impl Waiting {
     }
 }
 
-/// Whether nobody answers at any of these addresses.
+/// Returns true if nobody answers at any of these addresses.
 pub(super) fn is_silent(asker: &Asker<'_>, services: &[Service]) -> bool {
     let ask = |service: &Service| {
         format!(

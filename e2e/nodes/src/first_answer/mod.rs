@@ -27,9 +27,9 @@ use super::{
 
 /// A Deployment and its Service, by number.
 const OBJECTS: &str = include_str!("../../first-answer.yaml");
-/// Where they are.
+/// Their namespace.
 const NAMESPACE: &str = "first-answer";
-/// How many there are, and so the pods of a round.
+/// Number of services, and so of the pods of a round.
 const SERVICES: u16 = 10;
 /// A pod that is ready must have answered after this.
 const ANSWER_MAX: Duration = Duration::from_secs(30);

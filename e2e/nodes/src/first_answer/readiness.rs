@@ -13,7 +13,7 @@ use crate::{
     lines::{Moment, Telling},
 };
 
-/// What is printed of each event. The fields stand between signs, for one that is not there yet is empty.
+/// Fields to print of each event, between signs, because one that does not exist yet is empty.
 const FIELDS: &str = "--output=jsonpath={.type}/{.object.metadata.name}/\
                       {.object.status.conditions[?(@.type==\"Ready\")].status}{\"\\n\"}";
 /// A watch that says nothing within this time, while there are pods, never will.
@@ -38,7 +38,7 @@ impl Watch {
         })
     }
 
-    /// When each of these pods was ready first, waited for: an answer may come before the event.
+    /// Times at which each of these pods was first ready, waited for: an answer may come before the event.
     pub(super) fn readiness_of<'a>(
         &mut self,
         pods: impl Iterator<Item = &'a str>,

@@ -16,7 +16,7 @@ use variants::{
     plan::Variant,
 };
 
-/// Where they are, from the root of the workspace.
+/// Their directory, from the root of the workspace.
 const DIRECTORY: &str = "e2e/planted/nodes";
 /// A hub with a fault ends as one that was killed: a snapshot would have digests of what it derived, which the hub
 /// after it derives otherwise and would refuse.
@@ -36,7 +36,7 @@ pub(super) enum Program {
 impl Program {
     pub(super) const ALL: [Self; 2] = [Self::Hub, Self::Agent];
 
-    /// What cargo calls it.
+    /// Cargo's name for it.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Hub => HUB,
@@ -44,7 +44,7 @@ impl Program {
         }
     }
 
-    /// Whose source a file is.
+    /// The program whose source a file is.
     fn of(file: &Path) -> Option<Self> {
         let own = |directory: &str| file.starts_with(directory);
         match () {
@@ -62,7 +62,7 @@ pub(super) struct Fault {
     /// The name of its file.
     #[serde(skip)]
     pub(super) name: String,
-    /// What is wrong, in a sentence.
+    /// The fault, in a sentence.
     pub(super) what: String,
     /// The row that must see it.
     pub(super) row: Row,

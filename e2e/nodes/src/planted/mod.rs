@@ -29,7 +29,7 @@ use variants::{
     workspace,
 };
 
-/// What is right is there within this time, as the programs without a fault show first.
+/// Time within which right answers are there, as the programs without a fault show first.
 const PATIENCE: Duration = Duration::from_secs(45);
 
 /// A fault with its number, and the program that has it.

@@ -19,7 +19,7 @@ use variants::{Number, UNCHANGED, VARIABLE};
 const NAMESPACES: [&str; 3] = [traffic::NAMESPACE, names::NAMESPACE, churn::NAMESPACE];
 /// The pod of the hub.
 const HUB_POD: &str = "pod/tributary-hub-0";
-/// How long kubectl waits, as long as we do.
+/// kubectl's wait, as long as ours.
 const KUBECTL_WAIT: &str = "--timeout=120s";
 
 impl Program {
@@ -31,7 +31,7 @@ impl Program {
         }
     }
 
-    /// What runs it.
+    /// The object that runs it.
     fn object(self) -> &'static str {
         match self {
             Self::Hub => "statefulset/tributary-hub",
@@ -167,8 +167,8 @@ impl<'a> Programs<'a> {
         Ok(())
     }
 
-    /// What another hub told the agents is asked for anew: where content was derived otherwise, a revision that they
-    /// know says nothing of it.
+    /// Makes agents request everything again after another hub: if content was derived otherwise, a known revision
+    /// means nothing.
     fn forget(&self) -> anyhow::Result<()> {
         for plane in &self.planes {
             system(plane).kubectl(&["rollout", "restart", Program::Agent.object()])?;

@@ -19,7 +19,7 @@ use crate::{
 use advice::{NODES_DOWN, NODES_UP};
 use cluster::charts::{self, Charts};
 
-/// Which programs are replaced first.
+/// Programs to replace first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Order {
     /// The hub, then an agent after the other.

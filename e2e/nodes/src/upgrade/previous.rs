@@ -19,7 +19,7 @@ use cluster::{charts, real::command::printed};
 
 /// The image in its manifests, which each user replaced.
 const IMAGE: &str = "image: tributary:0.1.0";
-/// What the hub's Service was, for which nothing here gives an address.
+/// The former type of the hub's Service, for which nothing here gives an address.
 const BALANCED: &str = "type: LoadBalancer";
 /// The port in it that gets a number on every node.
 const PORT: &str = "targetPort: sync";

@@ -15,9 +15,9 @@ use crate::{
     running::Running,
 };
 
-/// What the earlier image is called: both have one version.
+/// Name of the earlier image: both have one version.
 const BEFORE: &str = "tributary-before";
-/// How long Helm waits for pods.
+/// Helm's wait for pods.
 const HELM_WAIT: &str = "--timeout=3m";
 
 /// Installs one image, puts the other in its place, and goes back.

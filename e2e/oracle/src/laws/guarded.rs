@@ -6,9 +6,9 @@ use std::{collections::BTreeMap, fmt};
 /// A law, by what it guards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Law {
-    /// What a cluster holds is what users declared: imports and exports that were compared.
+    /// A cluster holds what users declared: counts compared imports and exports.
     Holds,
-    /// What stood stays: imports that stood and were looked at while things broke.
+    /// What stood stays: counts imports that existed and were looked at while things broke.
     Stood,
     /// The law of deletion: objects that no agent may delete.
     Deletion,
@@ -39,19 +39,19 @@ pub enum Law {
     Requests,
     /// Nobody who lives is suspect: members of worlds at rest.
     Alive,
-    /// What an agent says to have applied stands: imports that stood when it said so.
+    /// An applied position is true: counts imports that existed when an agent reported it.
     Applied,
     /// While the disk's reserve is touched nothing is recorded that makes the state larger: works of writers meanwhile.
     Reserve,
     /// A difference makes the object that was sent, or none: objects that were restored.
     Differences,
-    /// What a policy refuses is nowhere: refused exports of worlds at rest, by cluster that could hold them.
+    /// A refused export is nowhere: counts refused exports of worlds at rest, by cluster that could hold them.
     Refused,
-    /// Who states to be older than the export that stands first is an event with both sides: such exports.
+    /// A claim to be older than the first export is an event with both sides: counts such exports.
     Contests,
     /// Nobody's export is lost by what another does, or may not do: imports and exports that were compared meanwhile.
     Untouched,
-    /// What a rule refused comes back with it: exports that had been nowhere, and imports that a member had not.
+    /// A restored rule restores objects: counts exports that had been nowhere, and imports that a member had not.
     Restored,
     /// No address leads elsewhere: slices that were looked at while a member stated such addresses.
     Elsewhere,
@@ -64,15 +64,16 @@ pub enum Law {
     Preserved,
     /// Nobody is withdrawn who was heard within the time of the policy: withdrawals.
     InTime,
-    /// Who says goodbye is neither suspect nor lost for ten minutes: members that are away for longer than a loss needs, by look.
+    /// A member that said goodbye is neither suspect nor lost for ten minutes: counts members that are away for longer
+    /// than a loss needs, by look.
     Goodbye,
-    /// Who is withdrawn was declared lost, and each loss has one withdrawal and one return at most: what is recorded of
-    /// members that are silent.
+    /// A withdrawn member was declared lost, and each loss has one withdrawal and one return at most: counts records of
+    /// silent members.
     OneLoss,
     /// The endpoints of who is to leave stand only where no other answers, and nothing derived is of who is no member:
     /// exports of members that are to leave, by look.
     Leaving,
-    /// What a member takes back while its brake is engaged goes on to count: exports that are held, by look.
+    /// Withdrawals of a member on hold still count: counts exports on hold, by look.
     Held,
     /// One id, one holder: strangers that came under the id of a member.
     Holders,
@@ -168,7 +169,7 @@ impl Law {
         }
     }
 
-    /// What it counts.
+    /// The counted things.
     fn what(self) -> &'static str {
         match self {
             Self::Holds | Self::Untouched | Self::Restored => "imports and exports",
@@ -205,7 +206,7 @@ impl Law {
     }
 }
 
-/// How many objects each law guarded.
+/// Number of objects that each law guarded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Guarded(BTreeMap<Law, u64>);
 
@@ -215,7 +216,7 @@ impl Guarded {
         *self.0.entry(law).or_default() += objects;
     }
 
-    /// How many it guarded.
+    /// Number of guarded objects.
     pub fn of(&self, law: Law) -> u64 {
         self.0.get(&law).copied().unwrap_or(0)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::{Parts, part::in_words};
 
-/// What stands, by whatever names a place: a service in a cluster, an object in a cluster.
+/// Existing things, by any key of a place: a service in a cluster, an object in a cluster.
 #[derive(Debug)]
 pub struct Standing<K> {
     standing: BTreeMap<K, Stood>,
@@ -44,7 +44,7 @@ impl<K: Ord> Standing<K> {
         self.standing.retain(|key, _| keep(key));
     }
 
-    /// What stood there and is there no more.
+    /// The parts that existed there and no longer do.
     pub fn lost(&mut self, key: &K, shown: &Parts) -> Parts {
         let Some(stood) = self.standing.get_mut(key) else {
             return Parts::new();
@@ -66,17 +66,17 @@ impl<K: Ord> Standing<K> {
         }
     }
 
-    /// Whether something stands there.
+    /// Returns true if something stands there.
     pub fn has(&self, key: &K) -> bool {
         self.standing.contains_key(key)
     }
 
-    /// What stands.
+    /// The existing things.
     pub fn keys(&self) -> impl Iterator<Item = &K> {
         self.standing.keys()
     }
 
-    /// How many things stood and were looked at afterwards.
+    /// Number of things that existed and were looked at afterwards.
     pub fn guarded(&self) -> u64 {
         self.guarded
     }

@@ -1,7 +1,7 @@
 //! Owns: the verdict over a run of many seeds: what did not happen in it, or was guarded by nothing, fails it.
 //! Never: plays or prints.
 
-/// What a run of many seeds came to.
+/// The result of a run of many seeds.
 #[derive(Debug, Clone, Copy)]
 pub struct ManySeeds<'a> {
     /// Seeds that were asked for.
@@ -10,13 +10,13 @@ pub struct ManySeeds<'a> {
     pub enough: u64,
     /// Seeds that broke a law.
     pub broken: usize,
-    /// What was expected and never happened.
+    /// Expected things that never happened.
     pub missing: &'a [&'static str],
     /// Laws that guarded nothing.
     pub idle: &'a [&'static str],
 }
 
-/// How such a run ended.
+/// The verdict on such a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Every law held, and guarded something.
@@ -59,12 +59,12 @@ impl ManySeeds<'_> {
 }
 
 impl Verdict {
-    /// Whether the run is a success.
+    /// Returns true if the run is a success.
     pub fn passed(&self) -> bool {
         matches!(self, Self::Passed | Self::TooFew(_))
     }
 
-    /// What was not tested although every law held, in words.
+    /// Untested parts although every law held, in words.
     pub fn doubt(&self) -> Option<&str> {
         match self {
             Self::TooFew(what) | Self::Vacuous(what) => Some(what),

@@ -14,7 +14,7 @@ use text::Faults;
 /// The most bytes in all annotations together.
 const ANNOTATION_BYTES_MAX: usize = 256 * 1024;
 
-/// What is wrong with an object, whatever its schema says; `old` is what it replaces.
+/// Faults of an object, whatever its schema says; `old` is the one that it replaces.
 pub(crate) fn object(kind: &Kind, object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     metadata(kind, object, causes);
     if kind.custom {
@@ -36,7 +36,7 @@ fn complain(causes: &mut Vec<Cause>, field: &str, value: &Value, faults: Faults)
     }
 }
 
-/// What is wrong with labels, or with a selector, which is written as labels are.
+/// Faults of labels, or of a selector, which is written as labels are.
 fn labels(field: &str, labels: &Value, causes: &mut Vec<Cause>) {
     for (key, value) in labels.as_object().into_iter().flatten() {
         complain(causes, field, &json!(key), text::qualified(key));
@@ -49,7 +49,7 @@ fn labels(field: &str, labels: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is wrong with an object's metadata.
+/// Faults of an object's metadata.
 fn metadata(kind: &Kind, object: &Value, causes: &mut Vec<Cause>) {
     let metadata = &object["metadata"];
     let name_faults = match kind.kind.as_str() {

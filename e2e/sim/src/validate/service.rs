@@ -1,5 +1,5 @@
-//! What is wrong with a Service beyond its schema: ports and their names, selector, affinity, what a type excludes.
-//! Never looks at ranges: whether a cluster address can be had is decided where it is given.
+//! Faults of a Service beyond its schema: ports and their names, selector, affinity, exclusions by type. Never looks at
+//! ranges: the allocation decides whether a cluster address can be had.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::status::Cause;
 /// The longest time that a client may stick to an endpoint: a day.
 const AFFINITY_SECONDS_MAX: i64 = 86_400;
 
-/// What is wrong with a Service (its addresses apart).
+/// Faults of a Service (its addresses apart).
 pub(super) fn service(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let spec = &object["spec"];
     let none: &[Value] = &[];

@@ -1,5 +1,5 @@
-//! What is wrong with an EndpointSlice beyond its schema: addresses by type, names of ports, hints.
-//! Never looks at the Service that it belongs to, as no API server does.
+//! Faults of an EndpointSlice beyond its schema: addresses by type, names of ports, hints. Never looks at the Service
+//! that it belongs to, as no API server does.
 
 use std::{collections::BTreeSet, net::IpAddr};
 
@@ -13,7 +13,7 @@ const PORTS_MAX: usize = 20_000;
 /// The most zones, or nodes, in the hints of an endpoint.
 const HINTS_MAX: usize = 8;
 
-/// What is wrong with an EndpointSlice; endpoints that an update leaves alone are not judged again.
+/// Faults of an EndpointSlice; endpoints that an update leaves alone are not judged again.
 pub(super) fn endpoint_slice(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let family = object["addressType"].as_str().unwrap_or_default();
     if old.is_some_and(|old| old["addressType"] != object["addressType"]) {

@@ -10,7 +10,7 @@ const SUBDOMAIN_LENGTH_MAX: usize = 253;
 /// The longest name of a port of a container.
 const PORT_NAME_LENGTH_MAX: usize = 15;
 
-/// What is wrong with a text; empty when nothing is.
+/// Faults of a text; empty without any.
 pub(crate) type Faults = Vec<String>;
 
 fn is_label(text: &str) -> bool {

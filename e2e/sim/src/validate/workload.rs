@@ -1,5 +1,5 @@
-//! What is wrong with the kinds that are kept for users and do nothing: Deployments and ConfigMaps.
-//! Judges what a person gets wrong by hand; a real server looks at much more of a pod than this.
+//! Faults of the kinds that are kept for users and do nothing: Deployments and ConfigMaps. Judges mistakes of people; a
+//! real server looks at much more of a pod than this.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::status::Cause;
 /// The longest key of a ConfigMap.
 const KEY_LENGTH_MAX: usize = 253;
 
-/// What is wrong with a Deployment; its selector stays what it was.
+/// Faults of a Deployment; its selector cannot change.
 pub(super) fn deployment(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let (spec, template) = (&object["spec"], &object["spec"]["template"]);
     if let Some(replicas) = spec["replicas"].as_i64().filter(|replicas| *replicas < 0) {
@@ -75,7 +75,7 @@ pub(super) fn deployment(object: &Value, old: Option<&Value>, causes: &mut Vec<C
     }
 }
 
-/// What is wrong with the keys of a ConfigMap.
+/// Faults of a ConfigMap's keys.
 pub(super) fn config_map(object: &Value, causes: &mut Vec<Cause>) {
     for list in ["data", "binaryData"] {
         for key in object[list].as_object().into_iter().flatten().map(|(key, _)| key) {

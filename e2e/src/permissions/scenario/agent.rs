@@ -22,7 +22,7 @@ const ABOUT: &str = "about.k8s.io/v1alpha1";
 /// The definition that is followed.
 const IMPORTS: &str = "serviceimports.multicluster.x-k8s.io";
 
-/// What is exported after the agent listed everything arrives, changes when it changes, and comes back when somebody
+/// A Service exported after the agent listed everything arrives, changes when it changes, and comes back when somebody
 /// deletes it.
 pub(super) async fn an_export_arrives(stage: &mut Stage) -> anyhow::Result<()> {
     stage.start_agent().await?;
@@ -49,7 +49,7 @@ pub(super) async fn an_export_arrives(stage: &mut Stage) -> anyhow::Result<()> {
     stage.arrived().await
 }
 
-/// What is exported no more goes with all that was made of it.
+/// A Service that is no longer exported goes with all its objects.
 pub(super) async fn an_export_goes(stage: &mut Stage) -> anyhow::Result<()> {
     stage.start_agent().await?;
     stage.export("cart", "192.0.2.1", 80).await?;
@@ -209,7 +209,7 @@ pub(super) async fn a_health_is_told(stage: &mut Stage) -> anyhow::Result<()> {
         .await
 }
 
-/// When the definition of ServiceImport changes, its fields are looked at again at once.
+/// After a change of ServiceImport's definition its fields are read again at once.
 pub(super) async fn a_definition_changes(stage: &mut Stage) -> anyhow::Result<()> {
     stage.start_agent().await?;
     stage.export("cart", "192.0.2.1", 80).await?;

@@ -23,10 +23,10 @@ use cluster::{
     rights::{Right, ask, denied, roles},
 };
 
-/// How long anything may take to become true in a scenario that lacks nothing, on a busy machine too.
+/// Time for anything in a scenario that lacks nothing, on a busy machine too.
 pub const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What programs do with their rights.
+/// The programs' use of their rights.
 #[derive(Clone, Copy)]
 pub struct Scenario {
     /// The last part of its test's name, `real::permissions::NAME`.
@@ -87,11 +87,11 @@ pub fn named(name: &str) -> Option<Scenario> {
     ALL.into_iter().find(|scenario| scenario.name == name)
 }
 
-/// How a play ended.
+/// The end of a play.
 pub struct Played {
-    /// What it says itself.
+    /// The scenario's own result.
     pub result: anyhow::Result<()>,
-    /// What its programs asked, and what they were denied.
+    /// Its programs' requests and denials.
     pub asked: denied::Asked,
 }
 

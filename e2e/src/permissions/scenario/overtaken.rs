@@ -38,7 +38,7 @@ struct Passing {
     account: Client,
     /// As whom strangers write.
     strangers: Client,
-    /// What is made before the first write to its name.
+    /// Objects to make before the first write to their name.
     waiting: Mutex<Vec<DynamicObject>>,
     overtook: AtomicUsize,
 }
@@ -81,7 +81,7 @@ impl Overtaken {
         .to_string()
     }
 
-    /// How many strangers came first.
+    /// Number of unmanaged objects that came first.
     pub(super) fn overtook(&self) -> usize {
         self.passing.overtook.load(Ordering::Relaxed)
     }

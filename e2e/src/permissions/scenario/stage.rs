@@ -30,13 +30,13 @@ use oracle::wrong_in;
 
 /// The member's id.
 pub(super) const MEMBER: &str = "east";
-/// What is installed, in this order.
+/// The installed charts, in this order.
 pub(super) const INSTALLED: [&str; 3] = ["crds", "hub", "agent"];
-/// Where the charts put ClusterProfiles unless they are told otherwise.
+/// The charts' default namespace of ClusterProfiles.
 pub(super) const INVENTORY: &str = "tributary-default";
-/// How often a condition is looked at.
+/// Interval of checking a condition.
 const POLL: Duration = Duration::from_millis(50);
-/// What services are exported by, and what is made of that; exports first.
+/// The objects that export services, and their results; exports first.
 const CONTENTS: [(&str, &str); 4] = [
     (MULTICLUSTER_API_VERSION, "ServiceExport"),
     (MULTICLUSTER_API_VERSION, "ServiceImport"),
@@ -46,13 +46,13 @@ const CONTENTS: [(&str, &str); 4] = [
 /// Whoever makes what is not Tributary's.
 const USER: &str = "user";
 
-/// Where a scenario plays.
+/// The stage of a scenario.
 pub(super) struct Stage {
     /// A hub, and the cluster as its member; no agent yet.
     pub(super) clusterset: LocalClusterset,
     /// As an administrator: a user, not a program.
     pub(super) client: Client,
-    /// What services are exported from.
+    /// Namespace of the exported services.
     pub(super) namespace: String,
     /// All that it made.
     namespaces: Vec<String>,

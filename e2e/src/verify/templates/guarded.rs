@@ -10,7 +10,7 @@ use super::draw::{Case, WORDS};
 /// Functions of which no call gives a value: one fails always, and of the other nothing that is drawn can be called.
 const NEVER_OF_VALUE: [&str; 2] = ["fail", "call"];
 
-/// What a case showed, in both engines.
+/// The result of a case, in both engines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Seen {
     /// The same value.
@@ -44,7 +44,7 @@ impl Seen {
     ];
 }
 
-/// What was seen so far.
+/// The results so far.
 #[derive(Debug, Default)]
 pub(super) struct Guarded {
     seen: BTreeMap<Seen, u64>,

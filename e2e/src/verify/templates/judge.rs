@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use super::draw::Case;
 use cluster::real::{build, command::printed, module::Module};
 
-/// How the program ends that does not understand a case, or cannot write its answer.
+/// Exit code of a program that does not understand a case, or cannot write its answer.
 const FAILED: i32 = 1;
 
-/// What Go says of a case.
+/// Go's answer to a case.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub(super) struct Said {
@@ -51,7 +51,7 @@ impl Judge {
         Ok(printed.lines().map(str::to_owned).collect())
     }
 
-    /// What it says of each; nothing of one in which Go ended the process, or did not come to an end.
+    /// Answers to each; none for a case in which Go ended the process, or did not come to an end.
     pub(super) fn judge(&self, cases: &[Case]) -> anyhow::Result<Vec<Option<Said>>> {
         let mut said = Vec::with_capacity(cases.len());
         while said.len() < cases.len() {
@@ -64,7 +64,7 @@ impl Judge {
         Ok(said)
     }
 
-    /// What one process says until it ends.
+    /// Answers of one process until it ends.
     fn judged(&self, cases: &[Case]) -> anyhow::Result<Vec<Said>> {
         let mut child = Command::new(&self.0)
             .env("TZ", "UTC")

@@ -27,21 +27,21 @@ pub const SEEDS_MAX: u32 = 10_000;
 pub const CASES_MAX: u32 = 100_000;
 /// Differences of one seed that are shown.
 const SHOWN_MAX: usize = 5;
-/// How often Go is asked again about a case in which ours gives something else.
+/// Number of repetitions in Go of a case in which ours differs.
 const ASKED_AGAIN: usize = 32;
 /// Go's text was longer than the judge reads.
 const BOUND: &str = "bound";
 
-/// What of regular expressions the hub refuses and Go does not: a group of flags that is repeated (adr/0048).
+/// Regular expressions that the hub refuses and Go does not: a group of flags that is repeated (adr/0048).
 static REFUSED: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\(\?[imsU-]+\)[*+?{]").expect("an expression"));
 
-/// What is played.
+/// The command's arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
     /// The first seed.
     pub first: u64,
-    /// How many.
+    /// Number of seeds.
     pub seeds: u32,
     /// Cases of each seed.
     pub cases: u32,
@@ -108,7 +108,7 @@ fn played(judge: &Judge, seed: u64, count: usize, guarded: &mut Guarded) -> anyh
     )
 }
 
-/// Whether Go gives one result and another, and ours is one of them: where two keys of a map are one in JSON.
+/// Returns true if Go gives one result and another, and ours is one of them: where two keys of a map are one in JSON.
 fn is_open(judge: &Judge, case: &Case, ours: &Said) -> anyhow::Result<bool> {
     let again = judge.judge(&vec![case.clone(); ASKED_AGAIN])?;
     Ok(again
@@ -120,7 +120,7 @@ fn rendered(case: &Case) -> String {
     render(&case.template, case.variables.to_string().as_bytes()).to_json()
 }
 
-/// What a case showed, or what differs.
+/// The result of a case, or its difference.
 fn judged(case: &Case, ours: &Said, theirs: Option<&Said>) -> Result<Seen, &'static str> {
     let is_bounded = ours.message.as_deref().is_some_and(is_of_a_bound);
     match theirs {
@@ -141,7 +141,8 @@ fn judged(case: &Case, ours: &Said, theirs: Option<&Said>) -> Result<Seen, &'sta
     }
 }
 
-/// Whether a message says that something takes more than `limits` of the templates allow, where Go has no limit.
+/// Returns true if a message says that something takes more than `limits` of the templates allow, where Go has no
+/// limit.
 fn is_of_a_bound(message: &str) -> bool {
     [
         "takes more than ",
@@ -154,8 +155,8 @@ fn is_of_a_bound(message: &str) -> bool {
     .any(|said| message.contains(said))
 }
 
-/// Whether it calls what gives another result each time (`durationRound` of a time), or has an expression that the hub
-/// refuses.
+/// Returns true if it calls a function with another result each time (`durationRound` of a time), or has an expression
+/// that the hub refuses.
 fn is_refused(case: &Case, ours: &Said) -> bool {
     let says = |what: &str| {
         ours.message

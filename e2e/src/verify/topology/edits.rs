@@ -9,7 +9,7 @@ use super::world::{CLASS, ManagementCluster, OTHER_CLASS};
 
 /// An edit.
 pub(super) struct Edit {
-    /// What it is called.
+    /// Its name.
     pub(super) name: &'static str,
     /// Makes it; it can be made again.
     pub(super) make:

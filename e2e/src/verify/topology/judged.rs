@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Export;
 
-/// What is there is what was planned: the same names where they stay, others where a template was replaced.
+/// Checks the objects against the plan: the same names where they stay, others where a template was replaced.
 pub(super) fn judge(planned: &Plan, after: &Plan) -> anyhow::Result<()> {
     let named = after.changes.iter();
     let names: BTreeMap<&str, &str> = named
@@ -44,7 +44,7 @@ fn waits(plan: &Plan, place: &str) -> bool {
     waiting.any(|change| place.starts_with(change.place.as_str()))
 }
 
-/// What was to be kept was not touched, and what was to be changed was.
+/// Checks that planned objects to keep were not touched, and those to change were.
 pub(super) fn kept(planned: &Plan, before: &Export, after: &Export) -> anyhow::Result<()> {
     for change in &planned.changes {
         let key = (
@@ -75,7 +75,7 @@ pub(super) fn kept(planned: &Plan, before: &Export, after: &Export) -> anyhow::R
     Ok(())
 }
 
-/// What a plan changes.
+/// Changes of a plan.
 pub(super) fn shown(plan: &Plan) -> String {
     let changes = plan.changes.iter().filter(|change| change.action != Action::Keep);
     let said: Vec<String> = changes
@@ -96,7 +96,7 @@ pub(super) fn shown(plan: &Plan) -> String {
     said.join(", ")
 }
 
-/// How often each action was planned and seen.
+/// Number of times that each action was planned and seen.
 #[derive(Debug, Default)]
 pub(super) struct Guarded(BTreeMap<&'static str, usize>);
 

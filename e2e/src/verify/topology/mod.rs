@@ -51,12 +51,12 @@ const QUIET_MILLIS: u64 = 11 * 60 * 1_000;
 /// Rounds of providers after one edit, at most: an upgrade of several parts is the longest.
 const ROUNDS_MAX: usize = 8;
 
-/// What is played.
+/// The command's arguments.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
     /// The first seed.
     pub first: u64,
-    /// How many.
+    /// Number of seeds.
     pub seeds: u32,
     /// Edits of each seed.
     pub edits: u32,
@@ -328,7 +328,7 @@ fn drawn(seed: usize, turn: usize, draw: &mut StdRng) -> &'static Edit {
     &EDITS[draw.random_range(0..EDITS.len())]
 }
 
-/// What providers would report follows, until the manager has nothing left to do.
+/// Plays providers' reports until the manager has nothing left to do.
 async fn rounds(
     world: &mut ManagementCluster,
     guarded: &mut Guarded,

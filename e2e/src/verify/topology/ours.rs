@@ -60,7 +60,7 @@ impl Ours {
         &self.world
     }
 
-    /// How many objects were written or deleted so far.
+    /// Number of objects written or deleted so far.
     pub(super) fn writes(&self) -> usize {
         self.writes
     }

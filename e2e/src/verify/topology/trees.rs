@@ -33,7 +33,7 @@ pub(super) fn same(theirs: &Export, ours: &Export, namespace: &str) -> anyhow::R
     Ok(ours.len())
 }
 
-/// What a manager says of each place.
+/// A manager's values of each place.
 fn tree(export: &Export, namespace: &str, manager: &str) -> anyhow::Result<BTreeMap<String, Value>> {
     let mut said = Vec::new();
     for ((_, kind, name), object) in export.iter().filter(|((of, ..), _)| of == namespace) {
@@ -137,7 +137,7 @@ fn projected(value: &Value, fields: &Value) -> Value {
     Value::Object(object)
 }
 
-/// What is referred to from what is no template, by namespace, kind and name.
+/// Objects referred to by others than templates, by namespace, kind and name.
 pub(super) fn referred(export: &Export) -> BTreeSet<(String, String, String)> {
     let mut all = BTreeSet::new();
     for ((namespace, kind, _), object) in export {

@@ -42,13 +42,13 @@ const OWN_KINDS: [&str; 5] = [
     "Machine",
     "MachineHealthCheck",
 ];
-/// How often an edit is made again because another one came in between.
+/// Number of attempts at an edit after conflicts.
 const CONFLICTS_MAX: u32 = 20;
 /// Most of our findings, or of the manager's errors, that are shown.
 const FINDINGS_SHOWN: usize = 5;
-/// What the manager says of health checks, for there is nothing behind a Cluster.
+/// The manager's words about health checks, because there is nothing behind a Cluster.
 const NOT_REACHED: &str = "connection to the workload cluster is down";
-/// What asks the manager to look at the Cluster again: it does not watch templates.
+/// Annotation that makes the manager look at the Cluster again: it does not watch templates.
 const NUDGE: &str = "example.org/nudge";
 /// The class, its templates and the Cluster.
 const OBJECTS: &str = include_str!("objects.yaml");
@@ -238,7 +238,7 @@ impl ManagementCluster {
         self.namespaces.iter().map(String::as_str)
     }
 
-    /// What we would do now, by namespace.
+    /// Our present plans, by namespace.
     pub(super) async fn plans(&self) -> anyhow::Result<BTreeMap<String, Plan>> {
         self.plans_of(&self.namespaces().collect::<Vec<_>>()).await
     }
@@ -288,7 +288,7 @@ impl ManagementCluster {
         tokio::task::spawn_blocking(|| command::run(cli)).await?
     }
 
-    /// What a hub in shadow mode sees.
+    /// The comparison of a hub in shadow mode.
     pub(super) async fn compared(&self) -> anyhow::Result<Differing> {
         shadow::compare(&self.client).await
     }
@@ -312,7 +312,7 @@ impl ManagementCluster {
         Ok(news)
     }
 
-    /// What Clusters say of their topologies that is not well.
+    /// Clusters' conditions of their topologies that are not well.
     pub(super) async fn conditions(&self) -> anyhow::Result<Vec<String>> {
         let mut said = Vec::new();
         for cluster in self.all("Cluster").await? {

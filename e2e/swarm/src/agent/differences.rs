@@ -15,7 +15,7 @@ use shared::{
 use super::super::{histogram::Histogram, network::Told as Sent};
 use oracle::laws::Law;
 
-/// What happened to the differences of one session.
+/// The fate of one session's differences.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     /// The last one of each object.
@@ -25,8 +25,8 @@ pub(super) struct Differences {
 }
 
 impl Differences {
-    /// What reaches the agent of a message. What happens to a difference is decided by its bytes. Returns the objects that
-    /// it is about.
+    /// Disturbs a message on its way to the agent. The bytes of a difference decide its fate. Returns the objects
+    /// concerned.
     pub(super) fn disturb(&mut self, message: &mut HubMessage, seen: &mut Histogram) -> BTreeSet<DesiredKey> {
         let HubMessage::Desired { items, .. } = message else {
             return BTreeSet::new();

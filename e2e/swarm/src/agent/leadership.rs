@@ -1,5 +1,5 @@
-//! How an agent of a world comes to lead and ceases to: by the agent's own machines, on the world's time, which every
-//! agent reads off a clock of its own pace.
+//! Leadership of a world's agents: by the agent's own machines, on the world's time, which every agent reads off a
+//! clock of its own pace.
 
 use std::{future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
@@ -12,7 +12,7 @@ use tokio::runtime::Runtime;
 use super::{AGENT_NAMESPACE, Agent};
 use crate::{draw::Draw, time::Time};
 
-/// How often an agent looks at its Lease or renews it, in milliseconds of the world's time.
+/// Interval of an agent's looks at its Lease or renewals, in milliseconds of the world's time.
 const RETRY_MILLIS: u64 = 1_000;
 
 /// Turns that a request has within one turn of the world: what waits for the world's time waits for the next one.
@@ -29,7 +29,7 @@ pub(super) enum Answered {
     Looked(Box<Election>, anyhow::Result<Attempt>),
 }
 
-/// What became of a look at the Lease.
+/// The result of a look at the Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Led {
     /// It was not its turn, or nothing changed.
@@ -54,12 +54,12 @@ pub(super) fn election(client: kube::Client, pod: &str, clock: Monotonic) -> Ele
 }
 
 impl Agent {
-    /// Whether it took the Lease and does not know of another holder.
+    /// Returns true if it took the Lease and does not know of another holder.
     pub(crate) fn leads(&self) -> bool {
         self.lease.is_some()
     }
 
-    /// How often another one had been elected when it was, last.
+    /// Number of elections of another one at its own last election.
     pub(crate) fn transitions(&self) -> i64 {
         self.introduction.lease_transitions
     }
@@ -69,7 +69,7 @@ impl Agent {
         &self.pod
     }
 
-    /// Whether it is cut off from its API server.
+    /// Returns true if it is cut off from its API server.
     pub(crate) fn is_cut_off(&self) -> bool {
         self.way.is_cut()
     }
@@ -150,7 +150,7 @@ impl Agent {
         self.way.slow_down(slow);
     }
 
-    /// Whether it may write now.
+    /// Returns true if it may write now.
     pub(super) fn may_write(&self) -> bool {
         self.lease.as_ref().is_some_and(|lease| lease.may() == May::Write)
     }

@@ -259,7 +259,7 @@ impl Agent {
     }
 }
 
-/// What a member says of its exports, each an hour older than it is.
+/// Forges a member's report of its exports: each an hour older than it is.
 fn forge_ages(message: &mut AgentMessage) {
     let AgentMessage::Observations(observations) = message else {
         return;

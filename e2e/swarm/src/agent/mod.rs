@@ -45,11 +45,11 @@ pub(super) const AGENT_NAMESPACE: &str = "tributary-agent";
 /// One agent of so many is of the release before differences.
 const OLD_ONE_OF: u64 = 4;
 
-/// Which process of an agent it is, and the pod it runs in: one of its own if none is named.
+/// The process of an agent, and its pod: one of its own if none is named.
 pub(super) struct Place {
     pub(super) instance: u64,
     pub(super) pod: Option<String>,
-    /// What came from other clusters goes while its hub is away.
+    /// True if imports go while its hub is away.
     pub(super) expires: bool,
 }
 
@@ -73,11 +73,11 @@ pub(super) struct Agent {
     lease: Option<AgentLease>,
     /// The request for the Lease that is not answered yet.
     asks: Option<AsksLease>,
-    /// When it last looked at the Lease, in milliseconds of the world's time.
+    /// Time of its last look at the Lease, in milliseconds of the world's time.
     looked: Option<u64>,
     permit: WritePermit,
     sources: SourceLeases,
-    /// When it last looked at the Leases of sources, in milliseconds of the world's time.
+    /// Time of its last look at the Leases of sources, in milliseconds of the world's time.
     looked_at_sources: Option<u64>,
     pub(super) eyes: Eyes,
     pod: String,

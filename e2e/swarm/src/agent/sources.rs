@@ -47,7 +47,7 @@ pub(super) fn leases(
 }
 
 impl Agent {
-    /// Whether it is time to look at the Leases of sources.
+    /// Returns true if it is time to look at the Leases of sources.
     pub(crate) fn is_to_look_at_sources(&self, now: u64) -> bool {
         self.looked_at_sources.is_none_or(|at| now >= at + look_every())
     }
@@ -74,7 +74,7 @@ impl Agent {
         })
     }
 
-    /// Whether it saw any of them expire, and not move since.
+    /// Returns true if it saw any of them expire, and not move since.
     pub(crate) fn has_expired_sources(&self) -> bool {
         self.handle.read(|desired| !desired.expired().is_empty())
     }

@@ -27,7 +27,7 @@ struct State {
     late: u32,
     /// The number of the hold under which the agent writes; 0 before it led.
     term: i64,
-    /// What it asks now it asks because of Leases of sources, leading or not.
+    /// True if its next requests are due to Leases of sources, leading or not.
     by_lease: bool,
     /// Milliseconds after which its requests are answered in turn.
     slow: Option<[u64; 2]>,
@@ -60,7 +60,7 @@ impl Way {
         self.lock().term = term;
     }
 
-    /// What is asked from now on is asked because of Leases of sources, or not any more.
+    /// Sets whether later requests are due to Leases of sources.
     pub(super) fn by_lease(&self, by_lease: bool) {
         self.lock().by_lease = by_lease;
     }

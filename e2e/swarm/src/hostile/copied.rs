@@ -7,7 +7,7 @@ use shared::model::{ClusterId, EncodedFact, Epoch, FactKey, KeyFingerprint};
 use super::{Hostile, Introduction, Network, StreamId};
 use crate::histogram::Histogram;
 
-/// How often it comes that is refused, in milliseconds.
+/// Interval of attempts after a refusal, in milliseconds.
 const RETRY_MILLIS: u64 = 1_000;
 
 /// The copy, and its process once it runs.
@@ -19,7 +19,7 @@ pub(crate) struct Copied {
     known_epoch: Epoch,
     facts: Vec<(FactKey, EncodedFact)>,
     process: Option<Hostile>,
-    /// When it came last.
+    /// Time of its last attempt.
     came_at: Option<u64>,
     held_it: bool,
 }

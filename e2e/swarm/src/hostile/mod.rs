@@ -41,11 +41,11 @@ use super::{
 pub(super) const NAME: &str = "mallory";
 /// The first byte of its key, and of strangers' keys: no cluster has one of them.
 const KEY: u8 = 0xba;
-/// How often one that is refused tries again before it is provoked anew.
+/// Number of attempts after a refusal before it is provoked again.
 const ATTEMPTS_MAX: u8 = 2;
-/// How far ahead an epoch is that cannot be, in milliseconds: more than a clock may be wrong.
+/// Lead of an impossible epoch, in milliseconds: more than a clock may be wrong.
 const IMPOSSIBLE_MILLIS: u64 = 30 * 24 * 60 * 60 * 1000;
-/// How far ahead an epoch is that may be.
+/// Lead of a possible epoch.
 const POSSIBLE_MILLIS: u64 = 60 * 60 * 1000;
 
 /// The member.
@@ -54,7 +54,7 @@ pub(super) struct Hostile {
     outbox: Outbox,
     desired: Desired,
     known_epoch: Option<Epoch>,
-    /// What its next Hello claims.
+    /// The claim of its next Hello.
     claims: Option<Epoch>,
     session: Option<Open>,
     generation: u64,

@@ -15,7 +15,7 @@ use shared::{
 
 use super::{Hostile, NAME};
 
-/// Where its own addresses lie.
+/// Range of its own addresses.
 pub(crate) const OWN_RANGE: &str = "172.30.0.0/16";
 /// One of them.
 const OWN: &str = "172.30.0.7";

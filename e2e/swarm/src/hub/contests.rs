@@ -17,17 +17,17 @@ use oracle::laws::{Guarded, Law};
 /// The uid and age of every export that is durable.
 pub(super) type Ages = BTreeMap<(ClusterId, ServiceKey), (Box<str>, UnixMillis)>;
 
-/// What is durable of disputes.
+/// Durable disputes.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Contests {
     policy: Option<Arc<Policy>>,
-    /// Who is held first, and the uid of that export.
+    /// The first exporter of each service that keeps its place, and the uid of that export.
     holds: BTreeMap<ServiceKey, (ClusterId, Box<str>)>,
     /// Disputes that are recorded, and what they are about is to follow: the challenger's export, or another policy.
     announced: Vec<Dispute>,
 }
 
-/// Who challenges the first place of a service, and whether who stands there is held.
+/// The challenger of a service's first place, and whether the first keeps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Dispute {
     service: ServiceKey,
@@ -51,7 +51,7 @@ impl Contests {
         }
     }
 
-    /// Whose export of each service keeps the first place.
+    /// Members whose export of each service keeps the first place.
     pub(super) fn kept_first(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
         let kept = self.keeps_incumbents();
         let holds = self.holds.iter().filter(move |_| kept);
@@ -212,7 +212,7 @@ impl Contests {
         RESERVED.contains(&&*service.namespace) || self.policy.as_ref().is_some_and(denies)
     }
 
-    /// Which export of a service stands first.
+    /// The first export of a service.
     fn first<'a>(
         &self,
         service: &ServiceKey,

@@ -17,9 +17,9 @@ use super::contests::Ages;
 pub(super) struct TakenBack {
     /// Members that are held, and their exports.
     held: BTreeMap<ClusterId, Ages>,
-    /// What others took back a while ago, and when.
+    /// Recent withdrawals of others, with their times.
     lately: BTreeMap<(ClusterId, ServiceKey), (UnixMillis, Box<str>, UnixMillis)>,
-    /// What the policy in force says.
+    /// The policy in force on mass withdrawals.
     brake: Brake,
 }
 

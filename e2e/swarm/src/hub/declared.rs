@@ -9,11 +9,11 @@ use shared::model::{ClusterId, Fact};
 
 use oracle::laws::{Guarded, Law};
 
-/// What was recorded last of each member that is not simply there.
+/// The last record of each member that is not simply there.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Declared(BTreeMap<ClusterId, Silent>);
 
-/// How far a member's silence has gone.
+/// The stage of a member's silence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Silent {
     Suspect,

@@ -20,12 +20,12 @@ struct Away {
     is_certain: bool,
 }
 
-/// What was heard in the life of one process.
+/// Goodbyes in the life of one process.
 #[derive(Debug, Default)]
 pub(super) struct Goodbyes {
     /// The last stream that was opened in the name of each member.
     streams: BTreeMap<ClusterId, StreamId>,
-    /// Who said goodbye on that one, when; the writer has not been told yet.
+    /// Members that said goodbye on that one, with the time; the writer has not been told yet.
     said: BTreeMap<ClusterId, u64>,
     away: BTreeMap<ClusterId, Away>,
 }
@@ -62,7 +62,7 @@ impl Goodbyes {
         self.away.insert(cluster.clone(), away);
     }
 
-    /// Whether a member may be away for what it said.
+    /// Returns true if a member may be away for what it said.
     pub(super) fn excuse(&self, cluster: &ClusterId) -> bool {
         self.away.contains_key(cluster)
     }

@@ -28,17 +28,17 @@ pub(super) struct Holders {
     suspect_until: BTreeMap<ClusterId, u64>,
 }
 
-/// What was said on one stream.
+/// Messages on one stream.
 #[derive(Debug)]
 struct Line {
     cluster: ClusterId,
     key: KeyFingerprint,
-    /// When its Hello was heard, of which process, and how often another one had been elected before.
+    /// Time, process and number of elections in its Hello.
     hello: Option<(u64, Box<str>, i64)>,
     epoch: Option<Epoch>,
     /// Pings that wait for their answers, and when they were said.
     pinged: BTreeMap<u64, u64>,
-    /// When the last ping that was answered was said, when its answer came, and whether that one leads.
+    /// Time of the last answered ping, time of its answer, and whether the holder leads.
     answered: Option<(u64, u64, bool)>,
     /// The last time it was heard.
     heard_at: u64,
@@ -50,7 +50,7 @@ struct Line {
     is_replaced: bool,
 }
 
-/// What the hub says to a holder that another one took over from.
+/// The hub's words to a replaced holder.
 pub(super) const TOOK_OVER: &str = "took over";
 
 impl Holders {
@@ -198,7 +198,7 @@ impl Holders {
         others.any(|(_, line)| line.hello.is_some() && line.epoch.is_none())
     }
 
-    /// Whether the stream that held a member until now was to keep it from another one.
+    /// Checks that the stream that held a member until now was to keep it from another one.
     fn judge(
         &self,
         (before, stream): (StreamId, StreamId),

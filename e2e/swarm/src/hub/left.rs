@@ -7,7 +7,7 @@ use shared::model::Cursor;
 use super::{Hub, promises::position};
 use oracle::laws::{Guarded, Law};
 
-/// What must be there again.
+/// The state that must be there again.
 pub(crate) struct Left {
     /// The last position that somebody was promised.
     promised: Cursor,
@@ -16,7 +16,7 @@ pub(crate) struct Left {
 }
 
 impl Left {
-    /// What this hub leaves.
+    /// The state that this hub leaves.
     pub(crate) fn by(hub: &Hub) -> Self {
         Self {
             promised: hub.promised(),

@@ -72,16 +72,16 @@ pub(super) struct Hub {
     sessions: BTreeMap<StreamId, HubSession>,
     /// Sessions that are over, and do not know yet whether the writer admitted them.
     leaving: Vec<HubSession>,
-    /// What sessions that are over still have to tell the writer.
+    /// Last requests of ended sessions to the writer.
     farewells: VecDeque<Request>,
     ticked_at: u64,
     oldest: Revision,
     draw: Draw,
     promises: Promises,
-    /// What was heard of members, and who was withdrawn when.
+    /// Members' signs of life, and the times of withdrawals.
     silence: Silence,
     holders: Holders,
-    /// What the writer took while the disk's reserve was touched, and nobody has counted yet.
+    /// Requests that the writer took while the disk's reserve was touched, not counted yet.
     reserved_works: u64,
     /// An operator was told to forget a cluster that is gone, and did.
     has_forgotten: bool,
@@ -171,12 +171,12 @@ impl Hub {
         (core.head() == self.head()).then(|| (self.head(), core.state().clone()))
     }
 
-    /// Whether `cursor` is on this log's history.
+    /// Returns true if `cursor` is on this log's history.
     pub(super) fn holds(&self, cursor: Cursor) -> bool {
         promises::is_on_history(&self.log, cursor)
     }
 
-    /// What is durable on its disk.
+    /// The durable state on its disk.
     pub(super) fn recorded(&self) -> Recorded {
         self.promises.recorded.clone()
     }
@@ -194,7 +194,7 @@ impl Hub {
         }
     }
 
-    /// Whose export of each service keeps the first place though another one states to be older.
+    /// Members whose export of each service keeps the first place though another one claims to be older.
     pub(super) fn kept_first(&self) -> impl Iterator<Item = (&ServiceKey, &ClusterId)> {
         self.promises.recorded.contests.kept_first()
     }
@@ -207,7 +207,7 @@ impl Hub {
         self.promises.held_by_a_stranger(has)
     }
 
-    /// How many sessions are open, and the cluster of one whose key was revoked.
+    /// Number of open sessions, and the cluster of one whose key was revoked.
     pub(super) fn open_under_revoked_key(&self) -> (u64, Option<&ClusterId>) {
         self.promises.open_under_revoked_key()
     }
@@ -277,7 +277,7 @@ impl Hub {
         true
     }
 
-    /// How many facts there are, while the disk's reserve is touched. Health may come all the same.
+    /// Number of facts while the disk's reserve is touched. Health may come nevertheless.
     fn reserved_facts(&self) -> Option<usize> {
         let core = self.writer.core();
         (core.room() == DiskRoom::Reserve).then(|| {
@@ -304,7 +304,7 @@ impl Hub {
         self.unless_failed(stepped)
     }
 
-    /// Whether a segment was sealed since there were so many, and history went since the last look.
+    /// Notes whether a segment was sealed since there were so many, and whether history went since the last look.
     fn look_at_history(&mut self, segments: u64, seen: &mut Histogram) {
         let stats = self.log.stats();
         if stats.segments > segments {

@@ -22,7 +22,7 @@ use crate::{
     site::key,
 };
 
-/// Who decides.
+/// The operator.
 const OPERATOR: &str = "alice";
 
 impl Hub {
@@ -76,7 +76,7 @@ impl Hub {
         key.is_some_and(|key| self.operate(leave(key), at))
     }
 
-    /// Whether a member is to leave.
+    /// Returns true if a member is to leave.
     pub(crate) fn leaves(&self, cluster: &ClusterId) -> bool {
         let member = self.state().current_member(cluster);
         member.is_some_and(|member| member.leaving().is_some())
@@ -238,8 +238,8 @@ impl Hub {
         self.restricts() && self.apply(Precedence::Oldest, "members: []", at)
     }
 
-    /// Whether the policy in force refuses anything, keeps anybody's place, or says what becomes of lost members or of those
-    /// that take back too much.
+    /// Returns true if the policy in force refuses anything, keeps anybody's place, or has a rule on lost members or on
+    /// mass withdrawals.
     pub(crate) fn restricts(&self) -> bool {
         self.policy().is_some_and(|policy| {
             let plain = policy.precedence == Precedence::Oldest
@@ -274,7 +274,7 @@ impl Hub {
         self.operate(Command::ApplyPolicy { policy, operator }, at)
     }
 
-    /// Whether this key is one of a membership that ended, or was revoked.
+    /// Returns true if this key is of an ended membership, or was revoked.
     pub(crate) fn refuses(&self, cluster: &ClusterId, key: KeyFingerprint) -> bool {
         let member = self.state().member(cluster);
         member.is_some_and(|member| member.refused_keys().contains(&key))

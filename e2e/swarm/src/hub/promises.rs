@@ -22,10 +22,10 @@ use super::Recorded;
 use crate::{histogram::Histogram, network::StreamId, taken};
 use oracle::laws::{Guarded, Law};
 
-/// How far ahead of all known time an epoch may be, in milliseconds: a day, and as much as clocks of a world are wrong.
+/// Largest lead of an epoch over all known time, in milliseconds: a day, and as much as clocks of a world are wrong.
 const AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1000 + 60_000;
 
-/// What one process of a hub was told and has said.
+/// A hub process's received and sent messages.
 #[derive(Debug, Default)]
 pub(super) struct Promises {
     streams: BTreeMap<StreamId, Said>,
@@ -40,7 +40,7 @@ pub(super) struct Promises {
     ended: BTreeSet<ClusterId>,
     /// Clusters that were told as listed while they waited for their Welcome.
     called_listed: BTreeSet<ClusterId>,
-    /// What is durable.
+    /// The durable state.
     pub(super) recorded: Recorded,
     /// The hash at every event, and at the base of every epoch, that this process had on disk, also where its segment
     /// has gone since.
@@ -48,7 +48,7 @@ pub(super) struct Promises {
     broken: Option<String>,
 }
 
-/// What one Hello says of epochs.
+/// A Hello's claim about epochs.
 #[derive(Debug)]
 struct Claim {
     cluster: Option<ClusterId>,
@@ -56,7 +56,7 @@ struct Claim {
     cursor: Option<Cursor>,
 }
 
-/// What was said on a stream.
+/// Messages on a stream.
 #[derive(Debug, Default)]
 struct Said {
     cluster: Option<ClusterId>,
@@ -145,7 +145,7 @@ impl Promises {
         self.broken.get_or_insert(why);
     }
 
-    /// Whether a session was opened on a stream.
+    /// Returns true if a session was opened on a stream.
     pub(super) fn is_welcomed(&self, stream: StreamId) -> bool {
         self.streams
             .get(&stream)
@@ -437,7 +437,7 @@ fn events(log: &MemoryLog, epoch: Epoch, from: Revision) -> Result<Vec<(Event, C
     }
 }
 
-/// How many events behind a position have their fact as the difference to an earlier one.
+/// Number of events behind a position that store their fact as the difference to an earlier one.
 pub(super) fn differences(log: &MemoryLog, behind: Cursor) -> usize {
     let from = behind.revision.next();
     let read = move |history: &dyn History| history.read(behind.epoch, from, Budget::default());
@@ -465,13 +465,14 @@ pub(crate) fn position(at: Cursor) -> String {
     format!("revision {revision} of epoch {epoch} (hash {hash})")
 }
 
-/// Whether the log's history has this cursor.
+/// Returns true if the log's history has this cursor.
 pub(super) fn is_on_history(log: &MemoryLog, cursor: Cursor) -> bool {
     let question = move |history: &dyn History| history.hash_at(cursor.epoch, cursor.revision);
     log.reader().wait(question).unwrap_or_default() == Some(cursor.hash)
 }
 
-/// Whether this cursor proves that the log of `head` was rewound. One that it does not reach back to proves nothing.
+/// Returns true if this cursor proves that the log of `head` was rewound. One that it does not reach back to proves
+/// nothing.
 fn contradicts(log: &MemoryLog, head: Cursor, cursor: Cursor) -> bool {
     let question = move |history: &dyn History| history.hash_at(cursor.epoch, cursor.revision);
     match log.reader().wait(question).unwrap_or_default() {

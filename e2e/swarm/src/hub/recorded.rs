@@ -19,7 +19,7 @@ use super::{
 };
 use oracle::laws::{Guarded, Law};
 
-/// What is durable on one disk, of what these laws ask for. It outlives the hub's process, as the disk does.
+/// The durable state on one disk, as far as these laws need it. It outlives the hub's process, as the disk does.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Recorded {
     ages: Ages,
@@ -40,7 +40,7 @@ pub(crate) struct Recorded {
 }
 
 impl Recorded {
-    /// What a disk of unknown past has, whose state up to `head` is this.
+    /// The record of a disk of unknown past, whose state up to `head` is this.
     pub(crate) fn of(state: &State, head: Cursor) -> Self {
         let mut recorded = Self {
             looked_to: (head.epoch, head.revision),
@@ -209,7 +209,7 @@ impl Recorded {
         }
     }
 
-    /// Whose membership goes on does not join: it would have to list everything again.
+    /// A current member does not join again: it would have to list everything again.
     fn joined(&mut self, cluster: &ClusterId) -> Result<(), String> {
         if self.members.insert(cluster.clone()) {
             Ok(())
@@ -218,12 +218,12 @@ impl Recorded {
         }
     }
 
-    /// Whether an operator refused this key for ever.
+    /// Returns true if an operator refused this key for ever.
     pub(super) fn is_revoked(&self, key: KeyFingerprint) -> bool {
         self.revoked.contains(&key)
     }
 
-    /// Whether this key is refused for ever, by an operator or with the membership that it was of.
+    /// Returns true if this key is refused for ever, by an operator or with the membership that it was of.
     pub(super) fn is_refused(&self, cluster: &ClusterId, key: KeyFingerprint) -> bool {
         self.is_revoked(key) || self.ended.contains(&(cluster.clone(), key))
     }

@@ -85,7 +85,7 @@ impl Hub {
         self.leaving.push(session);
     }
 
-    /// What sessions that are over tell the writer, once they know whether it admitted them.
+    /// Sends the last requests of ended sessions to the writer, once they know whether it admitted them.
     pub(super) fn let_go(&mut self, at: Moment) {
         for mut session in std::mem::take(&mut self.leaving) {
             match session
@@ -313,7 +313,7 @@ fn signed(request: &[u8]) -> Result<Box<Signed>, Box<str>> {
     }))
 }
 
-/// What came of it, if anything did by now.
+/// The result, if there is one by now.
 fn answer(awaited: Awaited, log: &MemoryLog, at: Moment) -> Result<Answer, Awaited> {
     match awaited {
         Awaited::Hash(cursor) => {
@@ -339,7 +339,7 @@ fn answer(awaited: Awaited, log: &MemoryLog, at: Moment) -> Result<Answer, Await
     }
 }
 
-/// What the objects of a message are, each as it stands whole.
+/// Notes the objects of a message, each whole.
 fn note_told(noted: &mut Told, member: &ClusterId, message: &HubMessage, view: &View) {
     let HubMessage::Desired { items, .. } = message else {
         return;

@@ -20,20 +20,20 @@ use oracle::laws::{Guarded, Law};
 /// Fewest members whose loss at one time is taken for the hub's own fault.
 const TOO_MANY_MIN: u64 = 2;
 
-/// What was heard in the life of one process, and what self-preservation came to in it.
+/// Signs of life in one process, and the state of self-preservation in it.
 #[derive(Debug, Default)]
 pub(super) struct Silence {
     started_at: u64,
     /// The last stream that was opened in the name of each member, and under which key.
     streams: BTreeMap<ClusterId, (StreamId, KeyFingerprint)>,
-    /// When each member was last heard, in milliseconds.
+    /// Time of each member's last sign of life, in milliseconds.
     heard: BTreeMap<ClusterId, u64>,
     /// For how long each member has had no session while the hub looked at the time, in milliseconds: a look that is late
     /// counts as one.
     alone: BTreeMap<ClusterId, u64>,
     ticked_at: Option<u64>,
     preserved_since: Option<u64>,
-    /// When fewer were lost than too many: from then on all have their time anew.
+    /// Time from which fewer were lost than too many: from then on all have their full time again.
     preserved_until: u64,
     /// It was let go, or lasted as long as it may: members are withdrawn until fewer are lost.
     is_spent: bool,
@@ -42,7 +42,7 @@ pub(super) struct Silence {
     guarded: Guarded,
 }
 
-/// Who is lost and who is withdrawn, at one moment.
+/// Lost and withdrawn members, at one moment.
 #[derive(Debug)]
 pub(super) struct Losses {
     /// Lost, and not withdrawn.
@@ -220,14 +220,14 @@ impl Silence {
         self.happened.push(told);
     }
 
-    /// What happened and was guarded since this was asked for last.
+    /// Happenings and guarded objects since the last call.
     pub(super) fn count(&mut self, seen: &mut Histogram) {
         self.happened.drain(..).for_each(|kind| seen.count(kind));
         seen.guarded.add(&std::mem::take(&mut self.guarded));
     }
 }
 
-/// How many lost members are too many, of so many.
+/// Number of lost members that are too many, of so many.
 fn too_many(loss: &Loss, members: u64) -> u64 {
     let share = members * u64::from(loss.self_preservation_percent);
     let share = share / 100 + u64::from(!share.is_multiple_of(100));

@@ -1,4 +1,4 @@
-//! Whose turn it is within a hub: the draw's, one step at a time, or everybody's in a round.
+//! Turns within a hub: drawn, one step at a time, or everybody's in a round.
 
 use hub::{
     clock::Moment,

@@ -1,4 +1,4 @@
-//! What people do and what goes wrong: each step of a script, put into effect.
+//! People's deeds and faults: each step of a script, put into effect.
 
 use hub::log::{Faults, MemoryDisk, Space};
 use shared::model::UnixMillis;
@@ -13,8 +13,9 @@ use crate::{
 /// Less than what a hub keeps in reserve.
 const NEARLY_FULL: Space = Space { free: 4, total: 100 };
 
-/// Whether a crash tore the batch after the oldest `kept` unsynced ones: neither without it nor with all of it does the
-/// disk that `was` have as many rows as the one that `is`. There may have been no such batch, or one of a single row.
+/// Returns true if a crash tore the batch after the oldest `kept` unsynced ones: neither without it nor with all of it
+/// does the disk that `was` have as many rows as the one that `is`. There may have been no such batch, or one of a
+/// single row.
 fn is_torn(was: &MemoryDisk, kept: usize, is: &MemoryDisk) -> bool {
     let rows_after = |kept| {
         let disk = was.copy();
@@ -282,7 +283,7 @@ impl World {
         }
     }
 
-    /// What comes from the cluster goes everywhere, itself included.
+    /// The cluster's exports go everywhere, itself included.
     fn restrict(&mut self, index: usize) {
         let at = self.moment();
         let name = &self.sites[index].name;
@@ -294,7 +295,7 @@ impl World {
         }
     }
 
-    /// What the cluster reports from now on waits, and what stands stands.
+    /// Later reports of the cluster wait, and recorded ones stay.
     fn squeeze(&mut self, index: usize) {
         let at = self.moment();
         let name = &self.sites[index].name;
@@ -319,7 +320,7 @@ impl World {
         }
     }
 
-    /// Who is lost is withdrawn, however many are.
+    /// Lost members are withdrawn, however many there are.
     fn let_withdraw(&mut self) {
         let at = self.moment();
         if let Some(hub) = &mut self.hub {
@@ -327,7 +328,7 @@ impl World {
         }
     }
 
-    /// Who takes back half of its exports is held.
+    /// A member that withdraws half of its exports is put on hold.
     fn be_careful(&mut self, for_a_while: bool) {
         let at = self.moment();
         if let Some(hub) = &mut self.hub
@@ -339,7 +340,7 @@ impl World {
         }
     }
 
-    /// What is held of a cluster goes.
+    /// Accepts a cluster's withdrawals on hold.
     pub(crate) fn release_held(&mut self, index: usize) {
         let (at, name) = (self.moment(), self.sites[index].name.clone());
         if let Some(hub) = &mut self.hub
@@ -350,7 +351,7 @@ impl World {
         }
     }
 
-    /// What the cluster may not take goes in it, and nothing else anywhere, unless it is in the place of another policy.
+    /// Imports that the cluster may not accept go in it, and nothing else anywhere, unless it replaces another policy.
     fn let_take(&mut self, index: usize, taken: Taken) {
         let at = self.moment();
         let Some(hub) = &mut self.hub else { return };
@@ -430,8 +431,8 @@ impl World {
         self.network.hub_crashes(lose);
     }
 
-    /// What changed in the clusters has been told to the hub as far as it gets there, and the hub has written it and
-    /// not synced it: of all moments the worst to crash.
+    /// Sends the clusters' changes to the hub as far as they get there; the hub has written and not synced them: of all
+    /// moments the worst to crash.
     fn write_unsynced(&mut self, draw: &mut Draw) -> Result<(), String> {
         for index in 0..self.sites.len() {
             for which in 0..self.sites[index].agents.len() {

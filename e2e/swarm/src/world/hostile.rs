@@ -1,4 +1,4 @@
-//! What the hostile member and strangers do, and what operators decide about them, put into effect.
+//! The deeds of the hostile member and of strangers, and operators' decisions about them, put into effect.
 
 use shared::model::{ClusterId, FactKey, ServiceKey};
 

@@ -269,7 +269,7 @@ impl World {
         }
     }
 
-    /// When the next one has written what is newer, what the one before had on its way arrives.
+    /// When the next one has written newer content, the writes that the one before had on its way arrive.
     fn returns_late(&mut self, index: usize) -> Result<(), String> {
         for _ in 0..ROUNDS_BEFORE_RETURN {
             self.troubled_round()?;

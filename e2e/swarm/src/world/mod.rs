@@ -33,13 +33,13 @@ use super::{
 };
 use sim::{Crd, current_crds};
 
-/// When every world begins, in milliseconds since the epoch.
+/// Start of every world, in milliseconds since the epoch.
 const START_MILLIS: u64 = 1_700_000_000_000;
 /// Longest time between two turns, in milliseconds.
 const TURN_MILLIS: u64 = 120;
-/// How often in a hundred of its turns an agent that was cut off is reached again.
+/// Percentage of turns in which an agent that was cut off is reached again.
 const RETURNS_PERCENT: u64 = 5;
-/// How many of a hundred turns are the hostile member's, in worlds that have it.
+/// Percentage of turns that are the hostile member's, in worlds that have it.
 const HOSTILE_PERCENT: u64 = 15;
 /// Agents that may run in one cluster.
 const AGENTS_MAX: usize = 3;
@@ -70,14 +70,14 @@ fn forget_descriptions(value: &mut Value) {
 pub struct Failure {
     /// Index of the step.
     pub step: usize,
-    /// Which law, and how.
+    /// The law, and its breach.
     pub what: String,
 }
 
 /// A world that was played to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorldResult {
-    /// What happened.
+    /// The happenings.
     pub seen: Histogram,
     /// Digest of every message in its order, and of the log's last position.
     pub trace: [u8; 32],
@@ -112,13 +112,13 @@ pub(super) struct World {
     pub(super) set: Clusterset,
     pub(super) disk: MemoryDisk,
     pub(super) backup: Option<MemoryDisk>,
-    /// What is known to be durable on the present disk.
+    /// The known durable state on the present disk.
     pub(super) recorded: Option<Recorded>,
     pub(super) hub: Option<Hub>,
     pub(super) ids: Draw,
     pub(super) seen: Histogram,
     pub(super) trace: blake3::Hasher,
-    /// What the last hub left on the present disk.
+    /// The last hub's state on the present disk.
     pub(super) left: Option<Left>,
     pub(super) sync_fails: bool,
     /// The law that a hub broke which is gone.
@@ -137,9 +137,9 @@ pub(super) struct World {
     pub(super) withheld: Withheld,
     /// All history goes that may go, after every step.
     pub(super) retains_nothing: bool,
-    /// What counted of members that are held, when it was last looked at.
+    /// Counted exports of members on hold, at the last look.
     pub(super) held: HeldBefore,
-    /// What clusters had of their exports when the definition of them went.
+    /// Clusters' exports when their definition went.
     pub(super) definitions: Definitions,
 }
 

@@ -1,4 +1,4 @@
-//! Whose turn it is, and what they do with it: both are drawn.
+//! Turns and their use: both are drawn.
 
 use super::{Draw, HOSTILE_PERCENT, RETURNS_PERCENT, TURN_MILLIS, World};
 use crate::{

@@ -1,4 +1,4 @@
-//! What came back from a backup: objects of the agent's whose fields somebody else owns.
+//! Tests of objects from a backup: the agent's own, whose fields another writer owns.
 
 use agent::apply::adopt;
 use anyhow::{Context, ensure};

@@ -1,4 +1,4 @@
-//! What the hub desires arrives, whole and once, whatever the cluster is like.
+//! Tests that the hub's objects arrive, whole and once, whatever the cluster is like.
 
 use std::{collections::BTreeSet, sync::Arc};
 

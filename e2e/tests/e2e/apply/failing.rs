@@ -1,4 +1,4 @@
-//! What people are told of writes that an API server does not do.
+//! Tests of the messages about writes that an API server does not do.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is somebody else's is not touched; what is Tributary's is restored.
+//! Tests that unmanaged objects are not touched, and Tributary's are restored.
 
 use std::{
     sync::Arc,
@@ -63,7 +63,7 @@ pub(super) async fn what_somebody_changes_is_restored() -> anyhow::Result<()> {
     agent.stop().await
 }
 
-/// Whether people were told of a fight for an object of this kind.
+/// Returns true if people were told of a fight for an object of this kind.
 fn contended(cluster: &SimCluster, kind: &str) -> bool {
     let events = cluster.list("Event");
     events

@@ -23,7 +23,7 @@ struct Way {
     cluster: SimCluster,
     holds_up: Arc<watch::Sender<bool>>,
     held_up: Arc<AtomicUsize>,
-    /// What was answered to those that were held up.
+    /// Answers to the delayed requests.
     answers: Arc<Mutex<Vec<u16>>>,
 }
 
@@ -106,7 +106,7 @@ fn status(cluster: &SimCluster, exporters: u32, left_out: &str) -> DesiredChange
     }))
 }
 
-/// What stood, what the replaced agent wants to write first, and what the newer one does in its place.
+/// The existing object, the first write of the replaced agent, and the newer one's in its place.
 struct Case {
     what: &'static str,
     stood: Vec<DesiredChange>,
@@ -226,7 +226,7 @@ async fn late(cluster: &SimCluster, case: Case) -> anyhow::Result<()> {
     new.stop().await
 }
 
-/// What it was told stands, all of it.
+/// Returns true if everything that it was told is applied.
 fn stands(agent: &Agent) -> bool {
     let applied = agent.handle.reach().applied;
     applied.cursor.is_some() && applied.parked == 0

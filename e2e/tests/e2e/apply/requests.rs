@@ -1,4 +1,4 @@
-//! What an import costs the API server, and what stands between a look and the write after it.
+//! Tests of the requests of an import, and of changes between a look and the write after it.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -47,8 +47,8 @@ pub(super) async fn an_import_costs_a_request_for_each_object() -> anyhow::Resul
     agent.stop().await
 }
 
-/// What the hub says of an export within the time that it has for it is written once, with the rest. The clock goes
-/// on when nobody has anything to do: what a slow machine does is not asked.
+/// An export's status that the hub sends within its time is written once, with the rest. The clock moves when nobody
+/// has anything to do: the machine's speed does not matter.
 pub(super) fn an_export_costs_one_write_of_its_status() -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -24,9 +24,9 @@ use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 use super::{EVERYTHING, objects};
 use crate::manifests;
 
-/// How long an API server may take to sort requests by a new FlowSchema.
+/// Time for an API server to sort requests by a new FlowSchema.
 const SORTED_WAIT: Duration = Duration::from_secs(30);
-/// How often that is looked at; only an answer tells.
+/// Interval of looking at that; only an answer tells.
 const SORTED_POLL: Duration = Duration::from_millis(100);
 const HUBS: &str = "hubs={https://hub.example.org:8443}";
 /// A definition whose release the chart compares.
@@ -103,7 +103,7 @@ async fn versions(client: &Client) -> anyhow::Result<Vec<(String, String)>> {
     Ok(versions)
 }
 
-/// What a person types, in the root of the repository.
+/// Applies a chart as a person types it, in the root of the repository.
 async fn apply(kubectl: &Kubectl, kubeconfig: &Path, chart: &str) -> anyhow::Result<()> {
     let home = tempfile::tempdir()?;
     let output = tokio::process::Command::new(&kubectl.path)
@@ -222,7 +222,7 @@ async fn by_helm() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a cluster lacks is said before anything is made.
+/// Missing parts of a cluster are reported before anything is made.
 async fn nothing_half_installed(typed: &Typed<'_>, client: &Client) -> anyhow::Result<()> {
     typed.refused(
         "install tributary-hub deploy/charts/hub --create-namespace",
@@ -279,7 +279,7 @@ async fn all_there(charts: &Charts, client: &Client) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the values bring out has fields that the API server knows, and content that it takes.
+/// The values' objects have only fields that the API server knows, and content that it takes.
 async fn every_value_is_taken(charts: &Charts, client: &Client) -> anyhow::Result<()> {
     let mut parameters = PatchParams::apply("a-test").force().dry_run();
     parameters.field_validation = Some(ValidationDirective::Strict);

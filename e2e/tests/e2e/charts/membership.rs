@@ -16,11 +16,11 @@ use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 
 use super::policies::{NOT_ITS_OWN, UNMARKED, account, apply, enforced, on_trial, refused, with_policies};
 
-/// What somebody is told who changes what it says.
+/// The refusal of a change of its value.
 const IMMUTABLE: &str = "'tributary-membership-is-immutable' denied request: what a cluster says of itself does not \
     change while it is a member of a clusterset: delete a wrong one that is not the agent's, and Tributary's agent makes \
     the right one; a cluster that shall have another id leaves first";
-/// What somebody is told who takes away, or marks, what is the agent's.
+/// The refusal of removing, or marking, an object of the agent's.
 const THE_AGENTS: &str = "'tributary-membership-is-immutable' denied request: this ClusterProperty is Tributary's \
     agent's for as long as the cluster is a member of a clusterset, and carries the label \
     app.kubernetes.io/managed-by: tributary-agent: uninstall the agent before you take it away";

@@ -24,26 +24,26 @@ use tributary_e2e::suite::{SCENARIO_WAIT, test_with_own_clusters};
 use super::installed::fresh;
 use super::objects;
 
-/// How long an API server may take to enforce a policy: it reads them from a watch of its own.
+/// Time for an API server to enforce a policy: it reads them from a watch of its own.
 const ENFORCED_WAIT: Duration = Duration::from_secs(30);
-/// How often it is tried; nothing tells from outside.
+/// Interval of trying; nothing tells from outside.
 const ENFORCED_POLL: Duration = Duration::from_millis(100);
 /// A namespace or an object that is not gone after this long never will be.
 const GONE_WAIT: Duration = Duration::from_secs(60);
 const SHOP: &str = "shop";
 
-/// What somebody is told who writes what is the agent's.
+/// The refusal of writing an object of the agent's.
 const NOT_THE_AGENT: &str = "'tributary-only-the-agent-writes' denied request: what carries the label \
     app.kubernetes.io/managed-by: tributary-agent is written by Tributary's agent alone: change the ServiceExport that it \
     follows from, or give your own object another label";
-/// What the agent is told about what is not its own.
+/// The refusal of the agent's writes to objects of others.
 pub(super) const NOT_ITS_OWN: &str = "'tributary-agent-writes-only-its-own' denied request: this object does not carry the label \
     app.kubernetes.io/managed-by: tributary-agent, and Tributary's agent touches only what does";
-/// What the agent is told about a write without its label.
+/// The refusal of the agent's writes without its label.
 pub(super) const UNMARKED: &str = "'tributary-agent-writes-only-its-own' denied request: what Tributary's agent writes carries the \
     label app.kubernetes.io/managed-by: tributary-agent, and this would not";
 
-/// What the agent is told about a Service that leads elsewhere than its slices.
+/// The refusal of an agent's Service that leads elsewhere than its slices.
 const LEADS_OUT: &str = "'tributary-agent-writes-only-its-own' denied request: a Service of Tributary's agent has the type \
     ClusterIP, no selector and no externalIPs";
 

@@ -137,7 +137,8 @@ fn items(list: &Value) -> Vec<String> {
     items.map(|item| item["metadata"]["name"].to_string()).collect()
 }
 
-/// What counts of an answer: of a Status its reason and causes, of an object all but what differs on every run.
+/// The relevant part of an answer: of a Status its reason and causes, of an object all but the values that differ on
+/// every run.
 fn normalised(mut answer: Value) -> Vec<String> {
     if let Some(text) = answer.as_str() {
         return vec![text.trim().to_owned()];

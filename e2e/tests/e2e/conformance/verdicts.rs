@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::{normalised, respond};
 
-/// What is sent: a title, a kind, its fields beside the name, and the merge patch that follows when one is given.
+/// A request: a title, a kind, its fields beside the name, and the merge patch that follows when one is given.
 type Case = (&'static str, &'static str, &'static str, &'static str);
 
 const SERVICE: &str = "services";

@@ -38,7 +38,7 @@ use super::{
 
 /// The definition of what a cluster says of itself, of which we speak one version.
 const PROPERTIES: &str = "clusterproperties.about.k8s.io";
-/// How far the clock of a hub is ahead, in milliseconds.
+/// Lead of a hub's clock, in milliseconds.
 const APART: u64 = 3_600_000;
 
 pub(super) fn object(value: Value) -> anyhow::Result<DynamicObject> {
@@ -133,7 +133,7 @@ pub(super) async fn a_member_has_nothing_and_faults_are_named(fleet: Arc<Fleet>)
     clusterset.end().await
 }
 
-/// What the next story finds is what this one found.
+/// Restores the state for the next story.
 async fn restore(client: &Client) -> anyhow::Result<()> {
     deploy::install(client, &["crds", "agent"]).await?;
     for object in [corefile(COREFILE)?, node("")?, property("")?] {

@@ -13,7 +13,7 @@ use shared::doctor::Report;
 pub(super) struct Patient {
     /// HOST:PORT.
     pub(super) hub: String,
-    /// Whose files it has.
+    /// The certificate's name.
     pub(super) certificate: String,
     /// By which it speaks to the cluster.
     pub(super) kubeconfig: PathBuf,
@@ -40,7 +40,7 @@ impl Patient {
         words
     }
 
-    /// What `tributary-agent doctor` finds.
+    /// Findings of `tributary-agent doctor`.
     pub(super) async fn examined(&self, clusterset: &LocalClusterset) -> anyhow::Result<Report> {
         let words = [vec!["tributary-agent".into()], self.words(clusterset)].concat();
         let agent::args::Command::Doctor(args) = agent::args::Cli::try_parse_from(words)?.command else {

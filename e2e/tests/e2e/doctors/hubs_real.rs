@@ -29,11 +29,11 @@ use super::{
     asked::found,
 };
 
-/// Where the charts put ClusterProfiles.
+/// The charts' namespace of ClusterProfiles.
 const INVENTORY: &str = "tributary-default";
 /// The definition of what a hub writes.
 const PROFILES: &str = "clusterprofiles.multicluster.x-k8s.io";
-/// How long ago something was over, in milliseconds.
+/// Time since something was over, in milliseconds.
 const OVER: u64 = 3_600_000;
 
 /// A hub's place, as `serve` is told of it.

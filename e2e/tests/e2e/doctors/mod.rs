@@ -54,7 +54,7 @@ use asked::{Patient, faults};
 
 use crate::join::{joinable, made};
 
-/// How long `gather` may take.
+/// Time for `gather`.
 const GATHERED_WITHIN: Duration = Duration::from_secs(60);
 /// A token that a cluster says of itself, for want of a better place.
 const TOKEN: &str = "eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJwbGFudGVkIn0.c2lnbmF0dXJl";
@@ -90,7 +90,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     ]
 }
 
-/// What `tributary-agent doctor` finds in east, with its kubeconfig and its certificate.
+/// Findings of `tributary-agent doctor` in east, with its kubeconfig and its certificate.
 async fn examined(clusterset: &LocalClusterset, hub: SocketAddr) -> anyhow::Result<Report> {
     let mut patient = Patient::of(clusterset, "east")?;
     patient.hub = hub.to_string();
@@ -134,7 +134,7 @@ async fn served(clusterset: &LocalClusterset, wall: UnixMillis) -> anyhow::Resul
 
 /// A hub that runs in this process.
 struct Served {
-    /// Where it serves.
+    /// Its address.
     address: SocketAddr,
     shutdown: Shutdown,
     running: JoinHandle<anyhow::Result<()>>,
@@ -340,7 +340,7 @@ fn secrets(clusterset: &LocalClusterset, join: &str) -> anyhow::Result<Vec<Strin
     Ok(secrets)
 }
 
-/// What is gathered of a hub that is away.
+/// Gathers from a hub that is away.
 async fn gathered_of_nobody(
     clusterset: &LocalClusterset,
     out: &Path,

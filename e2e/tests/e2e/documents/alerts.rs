@@ -15,17 +15,17 @@ use tributary_e2e::reference;
 
 use super::root;
 
-/// Where the rules lie, and what every metric in them begins with.
+/// Files of the rules, and the prefix of every metric in them.
 const RULES: [(&str, &str); 2] = [
     ("deploy/charts/hub/files/alerts.yaml", "tributary_hub_"),
     ("deploy/charts/agent/files/alerts.yaml", "tributary_agent_"),
 ];
-/// Where the dashboards lie.
+/// Files of the dashboards.
 const DASHBOARDS: [&str; 2] = [
     "deploy/charts/hub/files/dashboard.json",
     "deploy/charts/agent/files/dashboard.json",
 ];
-/// What programs serve from the first time that it happens on, or if they are told to do what it is about.
+/// Metrics that programs serve only after the first event, or if told to do their task.
 const FROM_THE_FIRST_TIME_ON: [&str; 9] = [
     "tributary_hub_clusterset_serving",
     "tributary_hub_join_certificate_expires_in_seconds",
@@ -37,7 +37,7 @@ const FROM_THE_FIRST_TIME_ON: [&str; 9] = [
     "tributary_hub_topology_own_refused",
     "tributary_hub_topology_webhook_certificate_expires_in_seconds",
 ];
-/// What stands for the address of the runbook until a chart is rendered.
+/// Stands for the address of the runbook until a chart is rendered.
 const RUNBOOK: &str = "RUNBOOK/";
 /// The runbooks.
 const PAGES: &str = "docs/runbooks";
@@ -71,7 +71,7 @@ struct Annotations {
     runbook_url: String,
 }
 
-/// What alerts may name.
+/// Names that alerts may use.
 struct Known {
     metrics: BTreeSet<String>,
     /// The texts of the runbooks, by their files.

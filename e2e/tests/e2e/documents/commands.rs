@@ -20,7 +20,7 @@ const PAGES: [&str; 7] = [
     "deploy/charts/hub/README.md",
 ];
 const FOLDERS: [&str; 4] = ["docs", "docs/guides", "docs/reference", "docs/runbooks"];
-/// What stands for a reader's own words, and a word that the programs take there.
+/// Placeholders for a reader's own words, each with a word that the programs accept there.
 const STAND_INS: [(&str, &str); 7] = [
     ("ID", "east"),
     ("SIZE", "1GB"),
@@ -33,7 +33,7 @@ const STAND_INS: [(&str, &str); 7] = [
     ),
     ("FILE", "file"),
 ];
-/// How our commands begin.
+/// Beginnings of our commands.
 const OURS: &str = r"^(cargo (control-plane|crash|demo|image|load|netsim|nodes|sim)|tributary(-hub|-agent)?|clusterclass)( |$)";
 
 /// A command as it stands somewhere.

@@ -186,7 +186,7 @@ fn after(state: &mut State, fact: &Fact) -> anyhow::Result<Value> {
     }))
 }
 
-/// What has arrived is healthy, where it was exported and where it is imported.
+/// An arrived service is healthy, where it was exported and where it is imported.
 pub(super) async fn of_the_programs() -> anyhow::Result<()> {
     let argo = Argo::new()?;
     let dir = tempfile::tempdir()?;

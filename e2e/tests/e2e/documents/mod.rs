@@ -33,7 +33,7 @@ use tributary_e2e::{
 
 /// Flags that make a command do what it else only shows.
 const CONFIRMING: [&str; 2] = ["confirm", "apply"];
-/// Where metrics are registered, and what stands before their names in whose output.
+/// Sources that register metrics, and the prefix of their names by program.
 const REGISTERED: &[(&str, &[&str])] = &[
     ("hub/src", &["tributary_hub_"]),
     ("hub/core/src", &["tributary_hub_"]),
@@ -43,7 +43,7 @@ const REGISTERED: &[(&str, &[&str])] = &[
     ("agent/src", &["tributary_agent_"]),
     ("shared/src", &["tributary_hub_", "tributary_agent_"]),
 ];
-/// What the format adds to a name: counters, units, infos.
+/// Suffixes of the format: counters, units, infos.
 const SUFFIXES: [&str; 6] = ["", "_total", "_info", "_bytes", "_seconds", "_bytes_total"];
 
 pub(crate) fn trials() -> Vec<Trial> {
@@ -130,7 +130,7 @@ fn generated() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a plain search for registrations finds, the reference has too: so that its reader of syntax misses nothing.
+/// Every registration that a plain search finds is in the reference too: so its reader of syntax misses nothing.
 fn metrics() -> anyhow::Result<()> {
     let mut registered = BTreeSet::new();
     for (directory, prefixes) in REGISTERED {

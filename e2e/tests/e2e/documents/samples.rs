@@ -53,7 +53,7 @@ pub(super) fn play() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Whether promtool takes these rules, and the samples in the directory lead to the alerts they name.
+/// Checks that promtool takes these rules, and the samples in the directory lead to the alerts they name.
 fn given(promtool: &Promtool, directory: &Path, rules: &str) -> anyhow::Result<()> {
     std::fs::write(directory.join("alerts.yaml"), rules)?;
     promtool.run(directory, &["check", "rules", "alerts.yaml"])?;

@@ -12,7 +12,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-/// Where they are.
+/// Directory of the workflows.
 const FOLDER: &str = ".github/workflows";
 /// Each, and what it must not go without.
 const WORKFLOWS: [(&str, &[&str]); 2] = [
@@ -35,12 +35,12 @@ const WORKFLOWS: [(&str, &[&str]); 2] = [
         ],
     ),
 ];
-/// What every workflow may do, and the one job that may do more.
+/// Rights of every workflow, and the one job with more.
 const READS: &str = "contents: read";
 const WRITES: (&str, &str) = ("draft", "contents: write");
 /// Commands of cargo's own.
 const OF_CARGO: [&str; 1] = ["fetch"];
-/// How a script names a file or a folder of this workspace.
+/// Names of files and folders of this workspace in a script.
 const PATHS: &str = r#"(?m)(?:^|[\s"'])((?:\.ci|deploy|docs|e2e)/[\w./-]*|[A-Z][\w-]*\.(?:md|toml))"#;
 /// An action at a commit: a tag can be moved.
 const ACTION: &str = r"^[\w-]+/[\w./-]+@[0-9a-f]{40}$";

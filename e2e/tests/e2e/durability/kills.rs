@@ -7,7 +7,7 @@ use cluster::clusterset::{Backend, LocalClusterset};
 use crash::{acknowledged::Reporters, facts};
 use std::env;
 
-/// How often the hub is killed, unless the environment says otherwise.
+/// Number of kills of the hub, unless the environment says otherwise.
 const ROUNDS: u64 = 10;
 /// Acknowledged facts after which the hub is killed, at most.
 const ACKNOWLEDGED_MAX: u64 = 400;

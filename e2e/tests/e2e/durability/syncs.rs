@@ -16,7 +16,7 @@ use tokio::{
 
 /// Batches that are acknowledged one after the other.
 const BATCHES: u32 = 50;
-/// How long strace may take to attach, and to end.
+/// Time for strace to attach, and to end.
 const STRACE_WAIT: Duration = Duration::from_secs(30);
 /// System calls that make a file durable. `sync_file_range`, which sled uses too, is none: it leaves the disk's own
 /// cache and the file's length alone.

@@ -34,7 +34,7 @@ async fn healthy(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<
         .clone())
 }
 
-/// How often each kind of transition of a cluster was recorded: suspect, lost, live.
+/// Numbers of a cluster's recorded transitions: suspect, lost, live.
 async fn transitions(clusterset: &LocalClusterset, cluster: &str) -> anyhow::Result<[usize; 3]> {
     let kinds = kinds(clusterset, cluster).await?;
     let count = |kind: &str| kinds.iter().filter(|found| *found == kind).count();

@@ -18,7 +18,7 @@ use super::{
 };
 
 const CLUSTERS: [&str; 3] = ["east", "west", "north"];
-/// How long something is watched for not happening.
+/// Time for which something is watched for not happening.
 const STEADY: Duration = Duration::from_secs(6);
 
 /// The hub starts with an empty directory beside agents that run.

@@ -162,7 +162,7 @@ pub(super) async fn a_disk_that_refuses_to_grow_ends_the_hub() -> anyhow::Result
     clusterset.end().await
 }
 
-/// What a program is started under whose files cannot grow beyond [`FILE_BLOCKS`]: a write beyond that fails as one to a full
+/// Prefix of a program whose files cannot grow beyond [`FILE_BLOCKS`]: a write beyond that fails as one to a full
 /// volume does, once its signal is ignored.
 pub(super) fn limited() -> Vec<OsString> {
     let limited = format!("trap '' XFSZ; ulimit -f {FILE_BLOCKS}; exec \"$0\" \"$@\"");

@@ -12,7 +12,7 @@ use super::{guard::Guard, hub::listed, shop::Shop};
 const CLUSTERS: [&str; 3] = ["east", "west", "north"];
 /// Longer than any silence that either side bears.
 const AWAY: Duration = Duration::from_secs(12);
-/// How long something is watched for not happening.
+/// Time for which something is watched for not happening.
 const STEADY: Duration = Duration::from_secs(5);
 
 /// The hub is away for long; agents run on, and are restarted.

@@ -155,7 +155,7 @@ pub(super) async fn a_bad_item_is_refused_alone() -> anyhow::Result<()> {
     clusterset.end().await
 }
 
-/// How a session is broken.
+/// A way to break a session.
 type Break = (&'static str, Vec<v1::AgentMessage>, &'static str);
 
 fn message(message: Message) -> v1::AgentMessage {
@@ -184,7 +184,7 @@ fn said(hello: Hello) -> v1::AgentMessage {
     wire::agent_message_to_proto(AgentMessage::Hello(Box::new(hello)))
 }
 
-/// What a session that is open cannot survive.
+/// Messages that end an open session.
 fn breaks() -> Vec<Break> {
     let listing = |group: v1::ListingGroup| v1::observation::Observation::ListingCompleted(group.into());
     let completed = || listing(v1::ListingGroup::Exports);

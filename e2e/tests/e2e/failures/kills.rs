@@ -15,7 +15,7 @@ use super::{guard::Guard, hub::listed, shop::Shop};
 const CLUSTERS: [&str; 3] = ["east", "west", "north"];
 /// Services that come and go.
 const SERVICES: [&str; 4] = ["cart", "basket", "lamp", "chair"];
-/// How often somebody is killed, unless the environment says.
+/// Number of kills, unless the environment says otherwise.
 const ROUNDS: u64 = 6;
 /// Services that are exported at once, so that an agent is killed between two of them.
 const MANY: usize = 40;

@@ -31,7 +31,7 @@ fn memory(program: &Program) -> anyhow::Result<u64> {
     Ok(number.context("no VmRSS")?.parse()?)
 }
 
-/// What agents have written since the record was cleared, Leases excepted.
+/// Agents' writes since the record was cleared, Leases excepted.
 fn written(cluster: &SimCluster) -> Vec<String> {
     let writes = cluster.requests().writes();
     let of_agents = writes

@@ -34,7 +34,7 @@ async fn two_exporters(dir: &std::path::Path) -> anyhow::Result<(LocalClusterset
     Ok((clusterset, shop))
 }
 
-/// What a refusal says, of the code that it must have.
+/// The text of a refusal with the required code.
 fn refusal<T: Debug>(answer: Result<Response<T>, Status>) -> anyhow::Result<String> {
     let status = answer.err().context("it was answered")?;
     ensure!(status.code() == Code::PermissionDenied, "{status}");

@@ -17,7 +17,7 @@ use super::{
     shop::Shop,
 };
 
-/// What a further clusterset that holds nothing may take of memory, in KiB.
+/// Memory that a further empty clusterset may take, in KiB.
 const FURTHER_MAX: u64 = 12 * 1024;
 /// Clustersets of the hub that is compared with one of a single one.
 const MANY: usize = 5;
@@ -94,7 +94,7 @@ async fn ready(hub: &mut Program) -> anyhow::Result<SocketAddr> {
     .await
 }
 
-/// Where the hub says that it serves a clusterset.
+/// The hub's address of a clusterset, from its log.
 async fn address(log: &Path, set: &LocalClusterset) -> anyhow::Result<SocketAddr> {
     let of_it = format!("/clusterset/{}/hub/", set.name);
     eventually("it says where it serves", async || {
@@ -338,7 +338,7 @@ pub(super) async fn what_is_wrong_with_one_is_said_before_any_is_served() -> any
     Ok(())
 }
 
-/// What a hub takes with one clusterset and with five, all of them empty.
+/// Memory of a hub with one clusterset and with five, all of them empty.
 pub(super) async fn a_further_empty_clusterset_costs_little() -> anyhow::Result<()> {
     let names: Vec<String> = (0..MANY).map(|number| format!("set-{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

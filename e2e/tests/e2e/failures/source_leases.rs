@@ -17,7 +17,7 @@ use sim::{ALWAYS, Fault, SimCluster};
 
 use super::{hub::said, shop::Shop};
 
-/// What an agent is told that lets go after seconds.
+/// Flags of an agent whose source Leases expire after seconds.
 pub(super) const EXPIRE: [&str; 3] = [
     "--on-hub-loss=expire",
     "--source-lease-duration=6",
@@ -245,7 +245,7 @@ pub(super) async fn a_strangers_lease_is_left_alone() -> anyhow::Result<()> {
     clusterset.end().await
 }
 
-/// When nothing comes from a source any more its Lease goes; and each agent has one of itself, which it takes along.
+/// A source's Lease goes when nothing comes from it any more; and each agent has one of itself, which it takes along.
 pub(super) async fn leases_come_and_go_with_what_they_stand_for() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let (clusterset, mut shop, east) = stage(dir.path(), &EXPIRE).await?;

@@ -21,7 +21,7 @@ use super::{
     source_leases::{EXPIRE, LEASE},
 };
 
-/// What [`EXPIRE`] says.
+/// The duration in [`EXPIRE`].
 const EXPIRE_SECONDS: i32 = 6;
 
 /// Slices from west, imports and Services of a namespace.

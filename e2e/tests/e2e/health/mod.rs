@@ -15,7 +15,7 @@ use tributary_e2e::suite::{SCENARIO_WAIT, sim_test, test_with_own_clusters};
 
 const CONTROL_PLANE: &str = "ControlPlaneHealthy";
 const NODES: &str = "AllNodesHealthy";
-/// How often the hub is asked.
+/// Interval of asking the hub.
 const POLL: Duration = Duration::from_millis(200);
 
 pub(crate) fn trials() -> Vec<Trial> {

@@ -14,7 +14,7 @@ use super::{CONTROL_PLANE, member, until};
 const EAST: &str = "east";
 /// Host name of the second API server.
 const SECOND: &str = "second-master";
-/// How long a control plane may take to be seen healthy after the start.
+/// Time for a control plane to be seen healthy after the start.
 const START: Duration = Duration::from_secs(60);
 /// Within this a failure of etcd is told.
 const FAILURE: Duration = Duration::from_secs(45);

@@ -19,7 +19,7 @@ use sim::SimCluster;
 use super::{CONTROL_PLANE, NODES, member, until};
 
 const EAST: &str = "east";
-/// How long what takes no time by itself may take on a busy machine.
+/// Time on a busy machine for something that takes none by itself.
 const SOON: Duration = Duration::from_secs(45);
 
 fn east(clusterset: &LocalClusterset) -> anyhow::Result<SimCluster> {

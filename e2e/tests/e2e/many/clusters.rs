@@ -107,7 +107,7 @@ fn address(number: usize) -> Ipv4Addr {
     Ipv4Addr::new(192, 0, 2, number as u8)
 }
 
-/// What a played member reports. The first is the oldest, and alone with its affinity.
+/// Reports of a played member. The first is the oldest, and alone with its affinity.
 fn facts(service: &ServiceKey, number: usize) -> Vec<Fact> {
     let affinity = if number == 1 {
         SessionAffinity::None

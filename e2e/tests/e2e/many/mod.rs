@@ -30,11 +30,11 @@ use shared::{
 use tokio::sync::mpsc;
 use tributary_e2e::suite::{real_test, test_with_own_clusters};
 
-/// When the oldest of the played exports was created.
+/// Creation time of the oldest played export.
 const FIRST_CREATED_SECONDS: u64 = 1_700_000_000;
 /// Observations of one message.
 const MESSAGE_OBSERVATIONS: usize = 256;
-/// How long session affinity lasts where nobody says it.
+/// Default duration of session affinity.
 const AFFINITY_SECONDS: i32 = 10_800;
 
 /// Ten thousand slices on a busy machine take longer than what other scenarios do: they had not ended after 180 s.
@@ -130,7 +130,7 @@ fn export(service: &ServiceKey, age: u64, affinity: SessionAffinity) -> Fact {
     Fact::ExportUpserted(export.into())
 }
 
-/// Which slice of a service.
+/// Key of a service's slice.
 fn slice_key(service: &ServiceKey, number: u32) -> SliceKey {
     SliceKey {
         service: service.clone(),

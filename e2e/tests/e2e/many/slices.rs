@@ -139,7 +139,7 @@ fn declared() -> anyhow::Result<Vec<Fact>> {
     Ok(facts)
 }
 
-/// What must stand: address by name.
+/// The expected slices: address by name.
 fn wanted() -> anyhow::Result<BTreeMap<String, String>> {
     let mut wanted = BTreeMap::new();
     for number in 0..SERVICES {
@@ -153,7 +153,7 @@ fn wanted() -> anyhow::Result<BTreeMap<String, String>> {
     Ok(wanted)
 }
 
-/// What stands of a slice.
+/// The compared content of a slice.
 struct Held {
     version: String,
     address: String,

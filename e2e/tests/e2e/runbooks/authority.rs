@@ -20,7 +20,7 @@ const LIFETIME: [&str; 2] = ["--member-cert-lifetime", "45s"];
 /// Longest wait for renewals, of which two take a minute, or for the hub to take files up: below the scenario's own time,
 /// so that what the agent said is shown.
 const WAIT: Duration = Duration::from_secs(100);
-/// How often a figure is looked at.
+/// Interval of looking at a figure.
 const LOOK: Duration = Duration::from_millis(200);
 /// The runbook.
 const HEADING: &str = "Replace the root authority";
@@ -70,7 +70,7 @@ async fn renewed(agent: &mut Program, times: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// How often the hub has taken files up.
+/// Number of times that the hub has loaded files.
 pub(super) async fn loaded(clusterset: &mut LocalClusterset) -> anyhow::Result<u64> {
     Ok(admin::metric(clusterset.hub()?, "tributary_hub_tls_reloads_total", "loaded").await? as u64)
 }

@@ -39,14 +39,14 @@ const LEFT_OUT: [(&str, &str); 7] = [
         "these clusters have no such policies: `cargo nodes uninstall` plays it",
     ),
 ];
-/// How the page takes the cluster's certificate out of its Secret.
+/// Commands of the page that take the cluster's certificate out of its Secret.
 const CERTIFICATE: [&str; 2] = [
     "kubectl -n tributary-system get secret tributary-agent-tls -o go-template='{{index .data \"tls.crt\" | \
      base64decode}}' > agent.crt",
     "kubectl -n tributary-system get secret tributary-agent-tls -o go-template='{{index .data \"tls.key\" | \
      base64decode}}' > agent.key",
 ];
-/// What `tributary-agent leave` of the page is told of hub and certificate.
+/// The page's `tributary-agent leave`, with hub and certificate.
 const LEAVE: &str = "tributary-agent leave --hub https://HOST:8443 --tls-ca certs/ca.crt --tls-cert agent.crt --tls-key \
                      agent.key --kubeconfig FILE";
 

@@ -28,7 +28,7 @@ spec:
   loss:
     after: 10s
 ";
-/// What a member exports that takes back all but one.
+/// Exports of a member that withdraws all but one.
 const SERVICES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 /// Types a command until what it prints has all of this in it.

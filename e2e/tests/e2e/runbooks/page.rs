@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, path::Path};
 
 use anyhow::{Context, ensure};
 
-/// How a command begins that people type.
+/// Beginnings of commands that people type.
 const PROGRAMS: [&str; 8] = [
     "clusterclass ",
     "tributary-hub ",

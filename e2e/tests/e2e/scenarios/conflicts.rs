@@ -16,11 +16,11 @@ struct Case {
     name: &'static str,
     /// Every reason, as the condition joins them.
     reason: &'static str,
-    /// What the oldest export's cluster has.
+    /// Value of the oldest export's cluster.
     oldest: Value,
-    /// What the younger one has.
+    /// Value of the younger one.
     younger: Value,
-    /// Where in the import's spec the winner's value stands; empty when the export's own spec is told apart.
+    /// Field of the winner's value in the import's spec; empty when the export's own spec differs.
     field: &'static str,
 }
 

@@ -225,7 +225,7 @@ pub(super) async fn comes_and_goes_in_order(story: &mut Story) -> anyhow::Result
     Ok(())
 }
 
-/// What has an address inside its cluster is imported alike; node ports and load balancers stay at home.
+/// Services with an address inside their cluster are imported alike; node ports and load balancers stay at home.
 pub(super) async fn every_type_of_service(story: &mut Story) -> anyhow::Result<()> {
     story.start().await?;
     let types = ["ClusterIP", "NodePort", "LoadBalancer"];

@@ -26,7 +26,7 @@ spec:
     exports: 1
     percent: 1
 ";
-/// Who imports and exports nothing that is looked at.
+/// The importer, whose own exports are not looked at.
 const IMPORTER: &str = "north";
 
 /// East exports `cart` beside west, and `till` alone; its definition goes.

@@ -20,7 +20,7 @@ use super::story::{
     objects::plain,
 };
 
-/// Who imports and exports nothing that is looked at.
+/// The importer, whose own exports are not looked at.
 const IMPORTER: &str = "north";
 
 /// West exports `cart` before east does, and `till` alone.
@@ -217,7 +217,7 @@ pub(super) async fn a_cluster_leaves_without_a_hub_and_keeps_what_is_asked(
     story.clusterset.start_hub().await
 }
 
-/// What was ever recorded of somebody who leaves: other events come at any time.
+/// Records of leaving members: other events come at any time.
 async fn decisions(story: &Story) -> anyhow::Result<Vec<(String, String)>> {
     let events = events(&story.clusterset).await?;
     let decisions = events.into_iter().map(|event| (event.kind, event.cluster));

@@ -1,4 +1,4 @@
-//! What a member's cluster says of itself (KEP-2149): its id and its clusterset, for as long as it is a member.
+//! ClusterProperties of a member (KEP-2149): its id and its clusterset, for as long as it is a member.
 
 use anyhow::ensure;
 use cluster::clusterset::{eventually::eventually, questions};

@@ -224,7 +224,7 @@ async fn is_said(story: &mut Story) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What stands was written in full: a new agent that has compared everything has written nothing of it.
+/// The objects were written in full: a new agent that has compared everything has written none of them.
 async fn a_restart_writes_nothing(story: &mut Story, lacking: &[&str]) -> anyhow::Result<()> {
     let versions = |seen: &Seen| -> anyhow::Result<Vec<Value>> {
         let mut objects = vec![

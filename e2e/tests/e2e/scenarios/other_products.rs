@@ -16,7 +16,7 @@ use super::{
     },
 };
 
-/// Where it is at work.
+/// The cluster in which it is at work.
 const TAKEN: &str = "west";
 
 /// One object as such a product writes it.

@@ -1,4 +1,4 @@
-//! What is Tributary's stays as it made it; what is somebody else's stays as they made it.
+//! Tests that Tributary's objects stay as it made them, and others' as theirs.
 
 use anyhow::{Context, ensure};
 use kube::api::ListParams;

@@ -1,5 +1,5 @@
-//! What an operator's policy lets members take: the import goes with all that belongs to it and stays away, whoever starts
-//! again, and comes back with the rule.
+//! An operator's policy on imports: an import goes with all that belongs to it and stays away through all restarts, and
+//! comes back with the rule.
 
 use anyhow::ensure;
 use serde_json::Value;

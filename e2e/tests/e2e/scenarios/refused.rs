@@ -163,7 +163,7 @@ pub(super) async fn an_export_that_turns_bad_withdraws(story: &mut Story) -> any
     story.until("west", |seen| exported(seen, "cart", "")).await
 }
 
-/// What Tributary made itself is not exported again, under any name that makes it look like a user's.
+/// Tributary's own Services are not exported again, under any name that makes one look like a user's.
 pub(super) async fn derived_services_are_not_exported(story: &mut Story) -> anyhow::Result<()> {
     story.start().await?;
     story.export("east", "cart", &plain()).await?;

@@ -99,7 +99,7 @@ pub(super) async fn writes_nothing(story: &mut Story) -> anyhow::Result<()> {
     all_is_there(story).await
 }
 
-/// What changed while an agent was away is made good when it is back, and nothing else is written.
+/// Changes while an agent was away are made good when it is back, and nothing else is written.
 pub(super) async fn an_absent_agent_catches_up(story: &mut Story) -> anyhow::Result<()> {
     story.start().await?;
     a_full_clusterset(story).await?;

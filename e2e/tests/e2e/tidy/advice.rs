@@ -10,15 +10,15 @@ use libtest_mimic::Trial;
 use regex::Regex;
 use tributary_e2e::suite::plain_test;
 
-/// Where they are written.
+/// File of the advice.
 const PLACE: &str = "shared/model/src/advice.rs";
-/// Where one of each is, for the tests that parse them.
+/// File with one of each, for the tests that parse them.
 const ALL: &str = "shared/model/src/testing/advice.rs";
-/// What builds no command, but a part of one that no list needs by itself.
+/// Functions that build no command, but a part of one that no list needs by itself.
 const PARTS: [&str; 1] = ["quoted"];
-/// Where those of this workspace are written.
+/// File of this workspace's advice.
 const PLACE_OF_E2E: &str = "e2e/advice/src/lib.rs";
-/// Where commands are typed and not advised: each is parsed when it is carried out.
+/// File of commands that are typed and not advised: each is parsed when it is carried out.
 const TYPED: &str = "e2e/demo/src/record.rs";
 /// Names of tools, which are no commands.
 const TOOLS: [&str; 1] = ["tributary-hub certs"];
@@ -62,7 +62,7 @@ fn in_one_place() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What is built there and not listed here would be parsed by nobody.
+/// A command that is built there and not listed here would be parsed by nobody.
 fn all_are_listed() -> anyhow::Result<()> {
     let built = names(&source::text_of(PLACE)?, r"(?m)^pub fn ([a-z0-9_]+)")?;
     let list = source::text_of(ALL)?;

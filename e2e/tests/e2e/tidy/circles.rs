@@ -11,7 +11,7 @@ use tributary_e2e::suite::plain_test;
 
 /// A module as its path within its crate: `["sim", "store"]`.
 type Module = Vec<String>;
-/// Who uses whom within one directory.
+/// Uses between the files of one directory.
 type Uses = BTreeMap<String, BTreeSet<String>>;
 
 /// Cycles between the rooms of a crate that are left: the crate, and the rooms of the cycle. Take one away with its cycle;
@@ -105,7 +105,7 @@ fn module(path: &str) -> Module {
     parts.filter(|part| part != "lib" && part != "mod").collect()
 }
 
-/// How modules are named in a text.
+/// The names of modules in a text.
 struct Paths {
     import: Regex,
     inline: Regex,

@@ -93,7 +93,7 @@ fn phases(script: &str) -> Vec<&str> {
         .collect()
 }
 
-/// What runs beside the phases in front is waited for, in its order: what nobody waits for could fail in silence.
+/// Phases beside those in front are awaited, in their order: one that nobody waits for could fail in silence.
 fn joined() -> anyhow::Result<()> {
     for gate in [RUN, RELEASE] {
         let script = source::text_of(gate)?;
@@ -155,7 +155,7 @@ fn processor_seconds() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What Rust's harness prints at the end of a binary.
+/// The last line of Rust's harness for a binary.
 fn result(passed: u32, failed: u32, ignored: u32) -> String {
     let word = if failed == 0 { "ok" } else { "FAILED" };
     format!(

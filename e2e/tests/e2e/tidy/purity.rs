@@ -15,7 +15,7 @@ use tributary_e2e::suite::plain_test;
 /// Rooms of the product: those of e2e are judged by its rings, and no mutant is made of them.
 const PRODUCT: [&str; 3] = ["shared/", "hub/", "agent/"];
 
-/// What no pure room says, whatever it imports.
+/// Words that no pure room has, whatever it imports.
 const IMPURE: &str = r"\basync\b|\.await\b|\btokio\b|\bfutures\b|\bInstant\b|\bSystemTime\b|\brand\b|\bHashMap\b|\bHashSet\b|\bTcp\w+|\bUdp\w+|\bUnix(Stream|Listener|Datagram)\b|\bstd::(env|fs|io|process|thread|time::Instant)\b|\b(Mutex|RwLock|Condvar|OnceLock|LazyLock|Atomic\w+)\b|\bprost\b|\bproto::|\bkube\b|\bk8s_openapi\b|\btonic\b|\bsled\b|\btracing\b|\b(e?println|e?print)!|\bstatic mut\b|\bthread_local\b";
 
 pub(super) fn trials() -> Vec<Trial> {
@@ -102,7 +102,7 @@ fn mutated_in(settings: &str) -> anyhow::Result<BTreeSet<String>> {
     Ok(paths.map(|glob| glob.replace("/**/*.rs", "")).collect())
 }
 
-/// What a file says that its room may not.
+/// Words of a file that its room forbids.
 fn impurities(source: &Source, room: &PureRoom) -> anyhow::Result<Vec<String>> {
     let impure = Regex::new(IMPURE)?;
     let imported = Regex::new(r"^\s*(?:pub(?:\([a-z]+\))? )?use (.+)$")?;

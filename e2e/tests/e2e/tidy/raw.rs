@@ -7,17 +7,17 @@ use libtest_mimic::Trial;
 use regex::Regex;
 use tributary_e2e::suite::plain_test;
 
-/// Whose messages are read.
+/// Sources whose messages are read.
 const PROGRAMS: [&str; 4] = ["shared/", "hub/", "agent/", "cli/"];
 
 /// Sources whose log fields are read: the programs that people run.
 const LOGGING: [&str; 3] = ["shared/", "hub/", "agent/"];
 
-/// Where a value may be written as Rust does, which, and why that is as people would.
+/// A place and a value that may be written as Rust does, with the reason.
 struct Allowed {
     /// The beginning of the file's path.
     path: &'static str,
-    /// What stands between the braces, before the colon; empty: whatever it is.
+    /// The text between the braces, before the colon; empty: any.
     shown: &'static [&'static str],
     #[expect(dead_code, reason = "it is for whoever reads the list")]
     why: &'static str,

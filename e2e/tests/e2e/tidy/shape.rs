@@ -80,7 +80,7 @@ fn functions() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where each function begins and how many lines it has. rustfmt puts a function's end under its beginning.
+/// The beginning and the number of lines of each function. rustfmt puts a function's end under its beginning.
 fn function_lengths(source: &Source) -> anyhow::Result<Vec<(usize, usize)>> {
     let head = Regex::new(r#"^(\s*)(pub(\([a-z]+\))? )?(const )?(async )?(extern "C" )?fn \w"#)?;
     let code = source.code();

@@ -21,7 +21,7 @@ pub struct Arguments {
     #[arg(long, value_name = "N")]
     pub sample: Option<usize>,
 
-    /// Which ones a sample has
+    /// Seed of the sample
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
 

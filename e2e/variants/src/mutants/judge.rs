@@ -24,7 +24,7 @@ const TIME_MIN: Duration = Duration::from_secs(20);
 /// The longest that the tests of the product take.
 const TIME_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// What became of a mutant.
+/// The fate of a mutant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Fate {

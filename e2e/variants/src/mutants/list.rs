@@ -38,7 +38,7 @@ struct Span {
 }
 
 impl Mutant {
-    /// What it changes in a workspace.
+    /// Its edit in a workspace.
     pub(super) fn edit(&self, workspace: &Path) -> anyhow::Result<Edit> {
         let text = fs::read_to_string(workspace.join(&self.file))?;
         Edit::of_span(&text, self.span.start, self.span.end, &self.replacement)

@@ -33,9 +33,9 @@ use crate::{
     workspace,
 };
 
-/// Where results are written down.
+/// File of the results.
 const RECORD: &str = "mutants.jsonl";
-/// How often progress is shown, in mutants.
+/// Mutants between two lines of progress.
 const PROGRESS: usize = 50;
 
 /// Runs what the command line asks for.

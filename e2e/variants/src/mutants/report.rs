@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::judge::Fate;
 
-/// How one mutant went.
+/// The result of one mutant.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct MutantResult {
     /// Its name.
     pub(super) mutant: String,
     /// The room it is in.
     pub(super) room: String,
-    /// What became of it.
+    /// Its fate.
     pub(super) fate: Fate,
 }
 

@@ -34,15 +34,15 @@ pub struct Arguments {
     #[arg(long, conflicts_with_all = ["tests_only", "scenarios_only"])]
     pub installation: bool,
 
-    /// How many small worlds the swarm plays against each bug; it stops at the first that breaks a law
+    /// Number of small worlds that the swarm plays against each bug; it stops at the first that breaks a law
     #[arg(long, default_value_t = 2_000)]
     pub worlds: u64,
 
-    /// How many large worlds it plays if the small ones break no law
+    /// Number of large worlds that it plays if the small ones break no law
     #[arg(long, default_value_t = 400)]
     pub large_worlds: u64,
 
-    /// How many seeds of the simulated network are played against each bug; 0: none
+    /// Number of seeds of the simulated network to play against each bug; 0: none
     #[arg(long, default_value_t = 16)]
     pub netsim: u64,
 

@@ -21,9 +21,9 @@ use crate::{
 
 use super::ring::Ring;
 
-/// Where the bugs of the programs are, from the root of the workspace.
+/// Directory of the programs' bugs, from the root of the workspace.
 pub(super) const PROGRAMS: &str = "e2e/planted";
-/// Where those are of what is installed.
+/// Directory of the bugs in installed parts.
 pub(super) const INSTALLATION: &str = "e2e/planted/installation";
 
 /// A bug.
@@ -33,7 +33,7 @@ pub(super) struct Bug {
     /// The name of its file.
     #[serde(skip)]
     pub(super) name: String,
-    /// What is wrong with it, in a sentence.
+    /// The fault, in a sentence.
     pub(super) what: String,
     /// The rings of tests that see it.
     #[serde(default)]
@@ -45,7 +45,7 @@ pub(super) struct Bug {
     pub(super) tests: Tests,
     /// The scenarios that it is shown to: those whose path has this in it; absent: none.
     scenarios: Option<String>,
-    /// What is replaced.
+    /// Its replacements.
     edits: Vec<Lines>,
 }
 
@@ -111,7 +111,7 @@ impl Bug {
         })
     }
 
-    /// What it changes in the files below `root`. An error says which text is not there.
+    /// Its edits in the files below `root`. An error names a missing text.
     pub(super) fn edits(&self, root: &Path) -> anyhow::Result<Vec<(PathBuf, Edit)>> {
         lines::edits(&self.edits, root)
     }

@@ -26,12 +26,12 @@ use super::{
 const TEST_TIME_MAX: Duration = Duration::from_secs(5 * 60);
 /// The longest that worlds are played: many times what they take where nothing runs for ever.
 const PLAY_TIME_MAX: Duration = Duration::from_secs(5 * 60);
-/// Where the worlds that broke a law once are kept; they are played before those that are drawn.
+/// Directory of worlds that broke a law once; they are played before drawn ones.
 const KEPT_WORLDS: &str = "e2e/fixtures/worlds";
 /// Most failed tests that are named.
 const NAMED_TESTS_MAX: usize = 2;
 
-/// What each bug is shown to, and how much is played against it.
+/// Depth of the tests against each bug.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Depth {
     /// The tests that it names.
@@ -112,7 +112,7 @@ impl<'a> Judge<'a> {
         Ok(())
     }
 
-    /// What each ring sees of a bug.
+    /// The rings' sights of a bug.
     pub(super) async fn show(&self, bug: &Bug, number: Number) -> anyhow::Result<Sights> {
         let mut sights = Sights::new();
         for ring in self.depth.rings() {
@@ -177,7 +177,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// What a simulation is asked to play, and that in words.
+/// A simulation's arguments, and their wording.
 struct Play {
     arguments: Vec<OsString>,
     much: String,
@@ -216,7 +216,7 @@ fn few(failed: &[String]) -> String {
     }
 }
 
-/// What a simulation that failed says was wrong.
+/// The fault that a failed simulation reported.
 fn broken(ring: Ring, played: &Output) -> anyhow::Result<Sight> {
     let said = String::from_utf8_lossy(&played.stdout);
     match first_broken(ring, &said) {

@@ -35,7 +35,7 @@ use crate::{
 };
 use advice::LIST_PLANTED;
 
-/// Where results are written down.
+/// File of the results.
 const RECORD: &str = "planted.jsonl";
 
 /// Runs what the command line asks for. False: a bug is not seen as it should be, or does not apply or build any more.

@@ -10,19 +10,19 @@ use super::{
     ring::{Ring, Sights},
 };
 
-/// How one bug went.
+/// The result of one bug.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct PlantedResult {
     /// Its name.
     pub(super) bug: String,
-    /// What the rings saw, or why the bug could not be shown to them.
+    /// The rings' sights, or the reason why the bug could not be played.
     pub(super) sights: Result<Sights, String>,
     /// Why it had a build of its own.
     pub(super) alone: Option<String>,
 }
 
 impl PlantedResult {
-    /// What is wrong with the bug, or with the rings; several things may be.
+    /// Complaints about the bug, or about the rings; there may be several.
     pub(super) fn complaints(&self, bug: &Bug) -> Vec<String> {
         let sights = match &self.sights {
             Ok(sights) => sights,
@@ -148,7 +148,7 @@ pub(super) fn text(outcomes: &[(&Bug, PlantedResult)], whole: bool, took: Durati
     (lines.join("\n"), wrong == 0)
 }
 
-/// Whether so many of the bugs that change behaviour are seen by more than their own tests.
+/// Returns true if so many of the bugs that change behaviour are seen by more than their own tests.
 fn are_enough(beyond: usize, behaviour: usize) -> bool {
     beyond * 3 >= behaviour * BEYOND_OF_THREE
 }
@@ -184,7 +184,7 @@ mod tests {
         }
     }
 
-    /// What the files claim would fail a whole run, an hour later.
+    /// False claims in the files would fail a whole run, an hour later.
     #[test]
     fn the_files_of_the_bugs_claim_enough() {
         let bugs = all(&workspace(), PROGRAMS).expect("they can be read");

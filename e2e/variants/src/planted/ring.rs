@@ -34,7 +34,7 @@ impl Ring {
     }
 }
 
-/// What a ring saw of a bug.
+/// A ring's sight of a bug.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Sight {
@@ -45,7 +45,7 @@ pub(super) enum Sight {
 }
 
 impl Sight {
-    /// Whether it saw anything.
+    /// Returns true if it saw anything.
     pub(super) fn is_seen(&self) -> bool {
         matches!(self, Self::Seen(_))
     }
@@ -59,5 +59,5 @@ impl Sight {
     }
 }
 
-/// What the rings that were asked saw.
+/// Sights of the rings that were asked.
 pub(super) type Sights = BTreeMap<Ring, Sight>;

@@ -1,4 +1,4 @@
-//! What follows when a member leaves, or stays after all, in sentences for people. Pure.
+//! Effects of a member's leaving, or of its cancelling, in sentences for people. Pure.
 
 use model::{ClusterId, ServiceKey};
 
@@ -15,7 +15,7 @@ pub(super) fn of(state: &State, cluster: &ClusterId, departure: &Departure) -> E
             after_millis, evicts, ..
         } => leave(state, cluster, *after_millis, *evicts),
         Departure::TakenBack { .. } => stay(state, cluster),
-        // What is due was said before, and nobody is told of it.
+        // A departure that is due was reported before, and is not reported again.
         Departure::Due | Departure::OwnWill { .. } => leave_by_itself(state, cluster),
     }
 }
@@ -26,10 +26,10 @@ fn leave(state: &State, cluster: &ClusterId, after_millis: u64, evicts: bool) ->
     if let Some(member) = state.current_member(cluster) {
         let (after, ends) = (after_millis / 1_000, if evicts { "is evicted" } else { "leaves" });
         expected.push(format!(
-            "{cluster} {ends} in {after} s; until then `member stay {cluster}` takes that back"
+            "{cluster} {ends} in {after} s; until then `member stay {cluster}` cancels that"
         ));
         if member.leaving().is_some() {
-            expected.push(format!("{cluster} was to leave already: the time counts anew"));
+            expected.push(format!("{cluster} was leaving already: the time starts again"));
         }
         expected.extend(endpoints(state, cluster, member));
         let services: Vec<&ServiceKey> = member.counted_services().collect();
@@ -43,7 +43,7 @@ fn leave(state: &State, cluster: &ClusterId, after_millis: u64, evicts: bool) ->
     }
 }
 
-/// What goes at once, and what nobody else serves.
+/// Endpoints that go at once, and services that nobody else serves.
 fn endpoints(state: &State, cluster: &ClusterId, member: &Member) -> Vec<String> {
     let (elsewhere, only_here): (Vec<&ServiceKey>, Vec<&ServiceKey>) = member
         .counted_services()
@@ -51,7 +51,7 @@ fn endpoints(state: &State, cluster: &ClusterId, member: &Member) -> Vec<String>
     let mut effects = Vec::new();
     if !elsewhere.is_empty() {
         effects.push(format!(
-            "its endpoints go at once in every other cluster, for others have ready ones: {}",
+            "its endpoints go at once in every other cluster, because others have ready ones: {}",
             some(&elsewhere)
         ));
     }
@@ -66,9 +66,11 @@ fn endpoints(state: &State, cluster: &ClusterId, member: &Member) -> Vec<String>
 
 fn keys(cluster: &ClusterId, member: &Member, evicts: bool) -> Vec<String> {
     let back = if evicts {
-        format!("to come back, {cluster} needs a certificate with a new key and an operator's word")
+        format!(
+            "to come back, {cluster} needs a certificate with a new key, and an operator's `member rekey`"
+        )
     } else {
-        format!("the id {cluster} is free for whoever comes with a certificate of another key")
+        format!("the id {cluster} is free for a certificate with another key")
     };
     let keys = member.keys().keys();
     let keys = keys.map(|key| format!("key {key} stays refused from then on"));

@@ -1,32 +1,28 @@
-//! What a policy does about members that are lost and about those that take back too much at once, in sentences. Pure.
+//! Effects of a policy on lost members and on members that withdraw too much at once, in sentences. Pure.
 
 use model::policy::{Brake, Loss, LossAction};
 
 use super::sentences::named;
 use fold::PolicyOutcome;
 
-/// What follows for them.
+/// Effects on lost members.
 pub(super) fn of(outcome: &PolicyOutcome) -> Vec<String> {
     let mut effects = Vec::new();
     if let Some((now, then)) = &outcome.loss {
-        effects.push(format!(
-            "members that are lost: {}, no more: {}",
-            loss(then),
-            loss(now)
-        ));
+        effects.push(format!("lost members: {}; before: {}", loss(then), loss(now)));
         effects.extend(named(&outcome.withdrawn, |cluster| {
             format!("{cluster} is withdrawn now, and {}", becomes(then.action))
         }));
     }
     if let Some((now, then)) = &outcome.brake {
         effects.push(format!(
-            "the removal brake: {}, no more: {}",
+            "the mass-withdrawal hold: {}; before: {}",
             brake(then),
             brake(now)
         ));
     }
     effects.extend(named(&outcome.released, |(cluster, exports)| {
-        format!("{cluster} is held no more: {exports} exports that it took back go in every cluster")
+        format!("{cluster} is no longer on hold: {exports} exports that it withdrew go in every cluster")
     }));
     effects
 }
@@ -47,8 +43,8 @@ fn loss(loss: &Loss) -> String {
 fn becomes(action: LossAction) -> &'static str {
     match action {
         LossAction::Withdraw => "its endpoints go wherever others have ready ones",
-        LossAction::NotReady => "its endpoints stand there and are not ready wherever others have ready ones",
-        LossAction::Retain => "its endpoints stand as it reported them last",
+        LossAction::NotReady => "its endpoints are marked not ready wherever others have ready ones",
+        LossAction::Retain => "its endpoints stay as it reported them last",
     }
 }
 
@@ -58,10 +54,10 @@ fn brake(brake: &Brake) -> String {
     }
     let longest = match brake.longest_millis {
         Some(millis) => format!("for {} s at most", millis / 1_000),
-        None => "until it is released".to_owned(),
+        None => "until an operator decides".to_owned(),
     };
     format!(
-        "holds who takes back {} exports and {} % of its own within {} s, {longest}",
+        "for a member that withdraws {} exports and {} % of its own within {} s, {longest}",
         brake.exports,
         brake.percent,
         brake.within_millis as f64 / 1_000.0
@@ -93,10 +89,10 @@ mod tests {
             ..PolicyOutcome::default()
         };
         let expected = [
-            "members that are lost: retain, no more: withdraw after 70 s of silence, unless 33 % are lost at one time (for 1800 s at most)",
-            "west is withdrawn now, and its endpoints stand as it reported them last",
-            "the removal brake: off, no more: holds who takes back 5 exports and 50 % of its own within 30 s, for 900 s at most",
-            "east is held no more: 6 exports that it took back go in every cluster",
+            "lost members: retain; before: withdraw after 70 s of silence, unless 33 % are lost at one time (for 1800 s at most)",
+            "west is withdrawn now, and its endpoints stay as it reported them last",
+            "the mass-withdrawal hold: off; before: for a member that withdraws 5 exports and 50 % of its own within 30 s, for 900 s at most",
+            "east is no longer on hold: 6 exports that it withdrew go in every cluster",
         ];
         assert_eq!(of(&outcome), expected);
         assert!(of(&PolicyOutcome::default()).is_empty());

@@ -1,4 +1,4 @@
-//! What a policy does, in sentences for people, seen in the state on which it is decided. Pure.
+//! Effects of a policy, in sentences for people, computed from the state on which it is decided. Pure.
 
 use model::{ClusterId, Policy, Precedence, ServiceKey};
 use std::{collections::BTreeMap, sync::Arc};
@@ -6,31 +6,31 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{loss, sentences::named};
 use fold::{PolicyOutcome, SomeServices, State};
 
-/// What follows from putting the policy in force.
+/// Effects of putting the policy in force.
 pub(super) fn of(state: &State, policy: &Arc<Policy>) -> Vec<String> {
     let outcome = state.outcome(policy);
     let mut effects = vec![format!(
-        "the policy has {}; first among the exports of a service stands {}",
+        "the policy has {}; first among the exports of a service is {}",
         match policy.rules.len() {
             1 => "1 rule".to_owned(),
             rules => format!("{rules} rules"),
         },
         match policy.precedence {
             Precedence::Oldest => "the oldest one",
-            Precedence::Incumbent => "the one that stood there before, until an operator lets it go",
+            Precedence::Incumbent => "the one that was first before, until an operator releases it",
         }
     )];
     effects.extend(exports(&outcome));
     effects.extend(imports(&outcome));
     effects.extend(endpoints("would be left out", &outcome.endpoints_left_out));
     effects.extend(endpoints("come back", &outcome.endpoints_restored));
-    effects.extend(taken("no longer take", &outcome.imports_gone));
-    effects.extend(taken("newly take", &outcome.imports_come));
+    effects.extend(taken("no longer accept", &outcome.imports_gone));
+    effects.extend(taken("newly accept", &outcome.imports_come));
     effects.extend(loss::of(&outcome));
     let over = named(&outcome.over_budget, |(cluster, limit, used, most)| {
         let what = limit.what();
         format!(
-            "{cluster} has {used} {what} and may have {most}: nothing is taken back, and nothing more is taken"
+            "{cluster} has {used} {what} and may have {most}: nothing is removed, and nothing more is accepted"
         )
     });
     effects.extend(over);
@@ -55,7 +55,7 @@ fn exports(outcome: &PolicyOutcome) -> Vec<String> {
         )
     });
     let restored = named(&outcome.restored, |(service, cluster)| {
-        format!("export {service} of {cluster} is taken again")
+        format!("export {service} of {cluster} is accepted again")
     });
     refused.into_iter().chain(restored).collect()
 }
@@ -68,11 +68,11 @@ fn imports(outcome: &PolicyOutcome) -> Vec<String> {
         format!("import {service} comes, in every cluster that has the namespace")
     });
     let first = named(&outcome.first, |(service, now, then)| {
-        format!("import {service} is as {then} has it, no more as {now} has it")
+        format!("import {service} follows {then} instead of {now}")
     });
     let held = named(&outcome.held, |(service, standing, challenger)| {
         format!(
-            "import {service} stays as {standing} has it, though {challenger}'s export is older: `policy release` lets it go"
+            "import {service} still follows {standing}, although {challenger}'s export is older: `policy release` ends that"
         )
     });
     ending

@@ -1,9 +1,9 @@
-//! What is said of many things, one by one and up to a bound. Pure.
+//! Sentences about many things, one by one and up to a bound. Pure.
 
 /// Most exports, imports, members or patterns that are named one by one; the others are counted.
 const NAMED_MAX: usize = 20;
 
-/// What follows from a decision.
+/// Effects of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Effects {
     /// If it leads to an event.

@@ -1,4 +1,4 @@
-//! What becomes of the services that a member exports when they end with it, in sentences for people. Pure.
+//! Effects on the services that a member exports when their export ends, in sentences for people. Pure.
 
 use model::{ClusterId, ServiceKey};
 
@@ -7,7 +7,7 @@ use fold::State;
 /// Most services or members that a sentence names.
 pub(super) const NAMED_MAX: usize = 5;
 
-/// What becomes of services that a member exports, and will not.
+/// Effects on services that a member no longer exports.
 pub(super) fn withdrawn(
     state: &State,
     cluster: &ClusterId,
@@ -26,7 +26,7 @@ pub(super) fn withdrawn(
     )];
     if !ending.is_empty() {
         effects.push(format!(
-            "imports that end with it, for nobody else exports them: {}",
+            "imports that end with it, because nobody else exports them: {}",
             some(&ending)
         ));
     }

@@ -1,5 +1,5 @@
-//! What the policy of the clusterset lets one member take, and whether that is still what it was sent by. It holds the
-//! rules about one member only: every change is asked about.
+//! The import filter: what the clusterset's policy lets one member import, and whether its last messages used the same
+//! policy. It holds the rules about one member only; every change passes through it.
 
 use model::{ClusterId, Revision, policy::Imports};
 
@@ -17,7 +17,7 @@ pub(super) struct Takes {
 }
 
 impl Takes {
-    /// Those of a member that holds what it might take at that revision.
+    /// The objects of a member that holds everything it may import at that revision.
     pub(super) fn held_at(revision: Revision) -> Self {
         Self {
             held_at: Some(revision),
@@ -44,7 +44,7 @@ impl Takes {
         other
     }
 
-    /// Whether the member is sent this. What is said of its own exports always is.
+    /// Returns true if the member is sent this. The status of its own exports always is.
     pub(super) fn allow(&self, key: &DerivedKey) -> bool {
         match key {
             DerivedKey::Import(service) => self.imports.allow(service),

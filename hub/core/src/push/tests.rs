@@ -100,7 +100,7 @@ fn member() -> ClusterId {
     ClusterId::new("east").expect("valid")
 }
 
-/// Everything that is said until there is nothing more, in short words.
+/// All messages until there are no more, in short words.
 fn drain(push: &mut Push, view: &View) -> Vec<String> {
     let mut said = Vec::new();
     while let Some(message) = push.next(view) {
@@ -248,7 +248,7 @@ fn half_a_message(revision: u64, name: &str) -> Publication {
     Publication { key, entry }
 }
 
-/// How many objects each of the next messages has.
+/// Number of objects in each of the next messages.
 fn sizes(push: &mut Push, view: &View) -> Vec<usize> {
     std::iter::from_fn(|| match push.next(view) {
         Some(HubMessage::Desired { items, .. }) => Some(items.len()),
@@ -350,7 +350,7 @@ fn what_is_said_of_exports_is_said_to_their_member_only() {
     assert_eq!(drain(&mut push, &view).len(), 2, "the status and the cursor");
 }
 
-/// One revision removes a, b and c, of which the view remembers one removal.
+/// One revision removes a, b and c, and the view remembers only one of these removals.
 fn remove_more_than_is_kept(view: &mut View, revision: u64) {
     let gone = ["a", "b", "c"].map(|name| Publication {
         key: import("shop", name),
@@ -375,7 +375,7 @@ fn crowded() -> View {
     view
 }
 
-/// What nobody remembers to remove would stay in the member for ever.
+/// Nobody remembers an older removal: without a snapshot the member would keep the object for ever.
 #[test]
 fn a_member_behind_the_oldest_removal_on_record_starts_again_with_a_snapshot() {
     let mut view = crowded();

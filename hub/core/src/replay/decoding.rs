@@ -20,7 +20,7 @@ use fold::SnapshotRow;
 
 /// Most items that are handed over together …
 pub(super) const CHUNK_ITEMS: usize = 512;
-/// … and bytes of facts after which no more follow.
+/// … and bytes of facts after which it is full.
 const CHUNK_BYTES: usize = 512 * 1024;
 /// Chunks that may wait for each decoder, and of each of them.
 pub(super) const CHUNKS_WAITING_MAX: usize = 2;
@@ -29,7 +29,7 @@ const DECODERS_MAX: usize = 3;
 /// … and fewest: that they take turns is the same everywhere.
 const DECODERS_MIN: usize = 2;
 
-/// What a state is rebuilt from, decoded.
+/// A decoded item that a state is rebuilt from.
 pub(super) enum Decoded {
     Row(SnapshotRow),
     Event(Event),
@@ -41,7 +41,7 @@ enum Read {
     Event(RecordedEvent, Bytes),
 }
 
-/// What is handed out in the order of the log: chunks of items, or why there are no more.
+/// Items in the order of the log: chunks of items, or the reason why there are no more.
 pub(super) struct Items {
     /// Each chunk comes from the decoder after the one that the chunk before came from.
     decoders: Vec<Receiver<Result<Vec<Decoded>, ReplayError>>>,
@@ -82,7 +82,7 @@ fn decode_chunks(chunks: Receiver<Vec<Read>>, decoded: SyncSender<Result<Vec<Dec
     for chunk in chunks {
         let chunk: Result<Vec<Decoded>, ReplayError> = chunk.into_iter().map(decode).collect();
         let is_last = chunk.is_err();
-        // Who folds may have found an error in an earlier one.
+        // The folding thread may have found an error in an earlier item.
         if decoded.send(chunk).is_err() || is_last {
             return;
         }
@@ -103,7 +103,7 @@ fn invalid(error: InvalidEvent) -> ReplayError {
     }
 }
 
-/// What was read and goes to the next decoder together.
+/// A chunk of items that go to the next decoder together.
 #[derive(Default)]
 struct Chunk {
     items: Vec<Read>,
@@ -137,7 +137,7 @@ fn read_all(reader: &LogReader, decoders: Vec<SyncSender<Vec<Read>>>) -> Result<
         }
         Ok::<_, ReplayError>(())
     });
-    // What comes before an error may have one of its own, which is then the one to tell.
+    // An item before an error may have one of its own, which then counts.
     send(chunk)?;
     read_to_the_end
 }

@@ -1,4 +1,4 @@
-//! Rows of a snapshot for brakes that are engaged, and for what members took back.
+//! Rows of a snapshot for mass-withdrawal holds, and for members' withdrawals.
 
 use model::{ClusterId, EncodedFact, Revision, UnixMillis};
 use proto::v1;

@@ -1,4 +1,4 @@
-//! That a member is to leave ↔ its part of a row.
+//! A member's departure ↔ its part of a row.
 
 use model::UnixMillis;
 use proto::v1;

@@ -11,7 +11,7 @@ use fold::{JoinTokenState, JoinTokenUse};
 proptest! {
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Of every state that members and operators can lead to, what is read back from bytes is the state.
+    /// For every state that members and operators can lead to, the bytes read back give the same state.
     #[test]
     fn a_state_is_restored_from_the_bytes_of_its_rows(states in fold::testing::states()) {
         for state in states {
@@ -181,7 +181,7 @@ fn the_bytes_of_rows_are_frozen_and_give_the_rows_back() {
     let Some(SnapshotRow::Header(header)) = rows.first() else {
         panic!("another row");
     };
-    // Where it is not known its bytes are those of earlier releases.
+    // If it is unknown, its bytes are those of earlier releases.
     let header = SnapshotHeader {
         rules_since: UnixMillis(5),
         ..*header

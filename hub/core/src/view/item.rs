@@ -1,8 +1,8 @@
-//! An object in the forms in which members get it: whole, and as the difference from what it replaced. Whole it is encoded
-//! for each whom it is sent to, which costs little more than to copy it; its bytes take no memory beside the state. The
-//! difference is made when the first member is sent it, once for all, and kept. What nobody is interested in, or what
-//! changes again before it is sent, is never encoded. It decides nothing: who holds what a difference leads from is for
-//! others to know.
+//! An object in the forms in which members get it: whole, and as the difference from what it replaced. Whole it is
+//! encoded for each whom it is sent to, which costs little more than to copy it; its bytes take no memory beside the
+//! state. The difference is made when the first member is sent it, once for all, and kept. An object that nobody is
+//! interested in, or that changes again before it is sent, is never encoded. It decides nothing: who holds what a
+//! difference leads from is for others to know.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use model::{
 };
 use wire;
 
-/// One derived object, or its removal, as members get it. It is small where it stands: a tree has more places than items.
+/// One derived object, or its removal, as members get it. It is small in its place: a tree has more places than items.
 #[derive(Debug, Clone)]
 pub struct Item(Box<Parts>);
 
@@ -23,12 +23,12 @@ struct Parts {
     form: Mutex<Form>,
 }
 
-/// What is known of the version that was sent before.
+/// Knowledge of the version sent before.
 #[derive(Debug, Clone)]
 enum Form {
     /// Nobody was sent this one yet. The last version that somebody was sent, if there is one.
     Unsent(Option<Box<Version>>),
-    /// Somebody was sent it. What leads to it from the version before, if that pays.
+    /// Somebody was sent it. The difference from the version before, if it pays.
     Sent(Option<Box<Difference>>),
 }
 
@@ -41,11 +41,11 @@ struct Version {
     replaced_at: Revision,
 }
 
-/// What leads on from a version.
+/// The way on from an earlier version.
 #[derive(Debug, Clone)]
 struct Difference {
     bytes: Bytes,
-    /// That version's revision.
+    /// The earlier version's revision.
     revision: Revision,
     /// Revision of the next version.
     replaced_at: Revision,
@@ -63,8 +63,8 @@ impl Item {
         &self.0.content
     }
 
-    /// It takes the place of `old`. What members were sent of that it may be told as a difference from, unless one of both
-    /// is a removal.
+    /// It takes the place of `old`. The version that members hold, as the base of a difference, unless one of both is a
+    /// removal.
     pub fn replaces(&mut self, old: Self) {
         if self.is_removal() || old.is_removal() {
             return;
@@ -87,8 +87,7 @@ impl Item {
         wire::encode_desired(&self.0.content)
     }
 
-    /// What leads to it from the version that stood at `revision`, if there is such a difference and it pays. All members
-    /// share it.
+    /// The difference from the version at `revision`, if there is one and it pays. All members share it.
     pub fn since(&self, revision: Revision) -> Option<Bytes> {
         match &*self.sent() {
             Form::Sent(Some(difference)) => {

@@ -1,5 +1,5 @@
-//! Who is woken by which change: each session listens to the rooms of its member, so that a change costs nothing to
-//! those whom it does not concern. It holds names and bells, never content; a bell that rings twice rings once.
+//! Wakes sessions: each listens to the rooms of its member, so that a change costs nothing to those whom it does not
+//! concern. It holds names and bells, never content; a bell that rings twice rings once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -54,7 +54,7 @@ impl Listeners {
         }
     }
 
-    /// Wakes whoever listens to one of these rooms.
+    /// Wakes all listeners of these rooms.
     pub(super) fn wake(&self, rooms: &BTreeSet<Room>) {
         let register = self.lock();
         let mut concerned = BTreeSet::new();
@@ -120,7 +120,7 @@ impl Listener {
         self.bell.notified().await;
     }
 
-    /// Listens to these namespaces from now on. What changed in them before is not told: look after this.
+    /// Listens to these namespaces from now on. Earlier changes in them are not announced: look after this.
     pub fn follow(&mut self, namespaces: &Namespaces) {
         if self.namespaces == *namespaces {
             return;

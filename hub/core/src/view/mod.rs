@@ -1,8 +1,7 @@
-//! What is published: the derived objects as of the last durable event, ready to be sent.
-//! It owns the items, an index of what changed when, and what is known of each source.
-//! It is written by the writer after a batch is durable, never before; it decides nothing.
-//! `item`: an object that is encoded once, and its difference from the one before. `shared_view`: how writer and readers hold it together.
-//! `listeners`: who is woken by which change.
+//! The published state: the derived objects as of the last durable event, ready to be sent. It owns the items, an index
+//! of changes by revision, and the knowledge of each source. The writer updates it after a batch is durable, never
+//! before; it decides nothing. `item`: an object that is encoded once, and its difference from the one before.
+//! `shared_view`: how writer and readers hold it together. `listeners`: wakes the sessions that a change concerns.
 
 mod item;
 mod listeners;
@@ -21,7 +20,7 @@ use fold::DerivedKey;
 
 /// Most recent heads whose hashes are kept for checking cursors without reading the log.
 const HEADS_MAX: usize = 4_096;
-/// Most recent heads of which it is known when they were recorded.
+/// Most recent heads with a known time of recording.
 const STAMPS_MAX: usize = 4_096;
 
 /// One derived object as members get it, or its tombstone.
@@ -35,7 +34,7 @@ pub struct Entry {
     pub removed: bool,
 }
 
-/// How far a reader of changes has come.
+/// Progress of a reader of changes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChangePosition {
     /// Everything up to this revision.
@@ -45,7 +44,7 @@ pub enum ChangePosition {
 }
 
 impl ChangePosition {
-    /// The last revision of which everything was read.
+    /// The last revision that was read completely.
     pub fn whole(&self) -> Revision {
         match self {
             Self::Revision(revision) => *revision,
@@ -67,11 +66,11 @@ struct SourceEntry {
 pub struct Publication {
     /// The object.
     pub key: DerivedKey,
-    /// What it became.
+    /// Its new state.
     pub entry: Entry,
 }
 
-/// Who may hear of an object: everyone with an interest in a namespace, or one member.
+/// The audience of an object: everyone with an interest in a namespace, or one member.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Room {
     /// Members interested in the namespace.
@@ -80,7 +79,7 @@ pub enum Room {
     Member(ClusterId),
 }
 
-/// Where an object is heard; `None`: it is the hub's own affair.
+/// The room in which an object is announced; `None`: it is internal to the hub.
 pub fn room(key: &DerivedKey) -> Option<Room> {
     match key {
         DerivedKey::Import(service) => Some(Room::Namespace(service.namespace.clone())),
@@ -105,10 +104,10 @@ pub struct ImportRules {
 pub struct View {
     head: Cursor,
     heads: VecDeque<Cursor>,
-    /// When each of the recent heads became durable, in monotonic milliseconds. Of the first one, and of what is before
-    /// it, that is not known.
+    /// Times at which recent heads became durable, in monotonic milliseconds. The time of the first one, and of earlier
+    /// ones, is unknown.
     stamps: VecDeque<(Revision, u64)>,
-    /// Keys are long and stand in several indexes: each is held once.
+    /// Keys are long and are in several indexes: each is held once.
     entries: BTreeMap<Arc<DerivedKey>, Entry>,
     rooms: BTreeMap<Room, BTreeSet<Arc<DerivedKey>>>,
     changed: BTreeSet<(Revision, Arc<DerivedKey>)>,
@@ -122,7 +121,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view that stands at `head`, with tombstones complete after `tombstone_floor`.
+    /// A view at `head`, with tombstones complete after `tombstone_floor`.
     pub fn new(head: Cursor, tombstone_floor: Revision) -> Self {
         Self {
             head,
@@ -133,7 +132,7 @@ impl View {
         }
     }
 
-    /// Puts a view of a new epoch in the place of this one. What is known of sources stays, as of now.
+    /// Puts a view of a new epoch in the place of this one. The knowledge of sources stays, as of now.
     pub fn replace(&mut self, view: View) {
         let (sources, sources_version) = (std::mem::take(&mut self.sources), self.sources_version);
         *self = View {
@@ -186,7 +185,7 @@ impl View {
         }
     }
 
-    /// When a revision became durable, in monotonic milliseconds; `None`: too long ago, or not yet.
+    /// Time at which a revision became durable, in monotonic milliseconds; `None`: too long ago, or not yet.
     pub fn recorded_at(&self, revision: Revision) -> Option<u64> {
         let index = self.stamps.partition_point(|(head, _)| *head < revision);
         let (_, at) = self.stamps.get(index).filter(|_| index > 0)?;
@@ -299,9 +298,9 @@ impl View {
         }
     }
 
-    /// The sources that changed after `version`, at most `limit` of them, as far as a member may hear of them that
-    /// has everything up to `settled`: hearing that a source is listed before its objects arrived would delete
-    /// them. Returns the version to go on from.
+    /// The sources that changed after `version`, at most `limit` of them, as far as a member may hear of them that has
+    /// everything up to `settled`: hearing that a source is listed before its objects arrived would delete them.
+    /// Returns the version to continue from.
     pub fn sources_after(&self, version: u64, settled: Revision, limit: usize) -> (u64, Vec<Source>) {
         let changed = self
             .sources_changed
@@ -329,8 +328,8 @@ impl View {
         self.sources_version
     }
 
-    /// What changed after `position`, oldest first, removals included: the places, each of which is a position to
-    /// go on from. Readers look up the entry ([`View::entry`]) of what concerns them, and of nothing else.
+    /// Changes after `position`, oldest first, removals included: each is a position to go on from. Readers look up the
+    /// entry ([`View::entry`]) of what concerns them, and of nothing else.
     pub fn changed_after<'a>(
         &'a self,
         position: &'a ChangePosition,
@@ -373,7 +372,7 @@ impl View {
         self.rooms.range((start, Bound::Unbounded)).map(|(room, _)| room)
     }
 
-    /// How many objects and tombstones there are.
+    /// Number of objects and of tombstones.
     pub fn len(&self) -> (usize, usize) {
         (self.entries.len() - self.tombstones.len(), self.tombstones.len())
     }

@@ -1,6 +1,6 @@
 //! Owns: the writer's steps over its log and the ways back to those who asked: take, append, publish, answer; close
 //! sessions, replace the view. Nothing is published or answered before its batch is durable.
-//! Never: waits, reads a clock or makes randomness; whoever steps it does, and chooses when.
+//! Never: waits, reads a clock or makes randomness; its caller does, and chooses when.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -58,7 +58,7 @@ pub struct Writer {
     view: SharedView,
     publisher: Publisher,
     metrics: WriterMetrics,
-    /// What is on disk, published and answered.
+    /// Position that is on disk, published and answered.
     durable: Cursor,
     in_flight: VecDeque<InFlight>,
     completed: mpsc::UnboundedSender<Completed>,
@@ -72,7 +72,7 @@ pub struct Writer {
     retaining: Retaining,
     /// The alarm on what all members have recorded is on.
     state_alarm: bool,
-    /// The log can write no more, whether anything is to be appended or not.
+    /// The log cannot write any more, whether there is something to append or not.
     failure: Option<Failure>,
     next_token: Token,
     service: ServiceTold,
@@ -85,7 +85,7 @@ pub struct Writer {
 /// A batch that was handed to the log, and what of it is not durable yet.
 struct InFlight {
     batch: Batch,
-    /// What questions are answered from once it is durable.
+    /// The state for queries, shown once it is durable.
     published: Published,
     parts: VecDeque<Part>,
 }
@@ -154,7 +154,7 @@ impl Writer {
         &self.core
     }
 
-    /// Where questions find what is durable, until this writer ends.
+    /// The place at which queries find the durable state, until this writer ends.
     pub fn present(&self) -> Present {
         self.publisher.present()
     }
@@ -173,7 +173,8 @@ impl Writer {
         self.look_at_the_state();
     }
 
-    /// Whether it takes more. Not while the batch is full, nor while something waits that is done between batches.
+    /// Returns true if it takes more. Not while the batch is full, nor while something waits that is done between
+    /// batches.
     pub fn has_room(&self) -> bool {
         let between = self.failure.is_some()
             || self.view_outdated
@@ -306,8 +307,8 @@ impl Writer {
         Ok(true)
     }
 
-    /// A batch goes out when the disk has nothing to do, for then waiting gains nothing; while it is busy, the batch
-    /// grows until it is full.
+    /// A batch goes out when the disk is idle, because waiting gains nothing then; while it is busy, the batch grows
+    /// until it is full.
     fn may_append(&self) -> bool {
         match self.in_flight.len() {
             0 => !self.core.is_idle(),
@@ -382,10 +383,10 @@ impl Writer {
         Ok(())
     }
 
-    /// What the batch did is durable: everybody may see it.
+    /// Publishes a durable batch.
     fn release(&mut self, batch: Batch, published: Published, at: Moment) {
         let import_rules = import_rules_of(&published.state);
-        // Before the view: whoever was told of a revision asks for no older state.
+        // Before the view: a client that knows a revision never gets an older state.
         self.publisher.publish(published);
         self.measure(batch.sources.as_deref());
         for held in batch.contests {
@@ -395,7 +396,7 @@ impl Writer {
         self.answer(batch.replies);
     }
 
-    /// What is known, as gauges; `sources` are all there are, if any of them changed.
+    /// Updates the gauges; `sources` are all sources, if any of them changed.
     fn measure(&self, sources: Option<&[Source]>) {
         if let Some(sources) = sources {
             self.metrics.members(sources);
@@ -530,7 +531,7 @@ fn refused(what: impl ToString) -> LogError {
     LogError::Refused(what.to_string())
 }
 
-/// Whether so many events behind the newest snapshot are worth another, of a state with so many facts.
+/// Returns true if so many events behind the newest snapshot are worth another, of a state with so many facts.
 fn is_snapshot_due(bounds: Bounds, events: u64, facts: u64) -> bool {
     events
         >= bounds

@@ -55,7 +55,7 @@ impl Core {
             },
         };
         // Before its epoch and cursor are believed: a cluster that is not admitted must not stop or rewind the hub, nor
-        // have a holder pinged, be it under a key that is nobody's or from another cluster.
+        // have a holder pinged, whether its key is unknown or another cluster's.
         let epoch = self.head.epoch;
         let drafts = fold::decide(&self.state, &command).map_err(|rejection| refused(&rejection, epoch))?;
         self.check_holder(request, key_is_new, now)?;
@@ -94,7 +94,7 @@ impl Core {
             self.review_service();
             return Ok(());
         };
-        // What was recorded last is never before the clock.
+        // The last recorded time is never before the clock.
         let known = self.recorded_at().max(ours.created_at);
         if !claims::is_possible(higher, known) {
             return Err(NotAdmitted::Doubted(impossible(cluster, higher, known)));
@@ -124,15 +124,15 @@ impl Core {
         let members = state.members().iter().filter(|(_, member)| member.is_current());
         let stops = claims.are_enough(members.count());
         match (self.not_serving.is_some(), stops, self.later_epoch) {
-            // What all are told names none of them.
+            // The message to everybody names none of them.
             (false, true, Some(later)) => self.stop_serving(not_serving("a member", self.head.epoch, later)),
             (true, false, _) => self.not_serving = None,
             _ => {}
         }
     }
 
-    /// Whose word about epochs it is. Who has a certificate and never joined has little at stake: a thief of one, or
-    /// of many, must not stop what members are served.
+    /// Classifies who claims an epoch. A holder of a certificate that never joined has little at stake: a thief of one,
+    /// or of many, must not stop what members are served.
     fn witness(&self, cluster: &ClusterId) -> Witness {
         if self.state.current_member(cluster).is_some() || self.state.holds_no_facts() {
             Witness::Member(cluster.clone())
@@ -163,9 +163,9 @@ impl Core {
         self.not_serving = Some(why);
     }
 
-    /// Who holds the member keeps it while it answers, unless another agent was elected since in its cluster, which it
-    /// denies as long as it leads there. A new key takes over from nobody who answers, whatever the Hello says of agents
-    /// and elections: it is the one word of a stranger that nobody has confirmed.
+    /// Refuses a takeover while the holder answers, unless its cluster has elected another agent since; the holder
+    /// denies that as long as it leads there. A new key never takes over from a holder that answers, whatever agents
+    /// and elections its Hello names: nobody has confirmed these.
     fn check_holder(
         &mut self,
         request: &AdmitRequest,
@@ -186,7 +186,7 @@ impl Core {
             _ if key_is_new => false,
             Some(HolderAnswer::Lives) => same_agent || newer,
             Some(HolderAnswer::Leads) => same_agent,
-            // Nobody waits for one that has not been heard for seconds.
+            // A member that has been silent for seconds is not waited for.
             None => same_agent || newer && self.is_doubtful(cluster, now),
         };
         if takes_over {
@@ -205,8 +205,8 @@ impl Core {
         }))
     }
 
-    /// Returns true if a member is recorded as suspect or lost, and is still silent. Its record alone is not enough: one
-    /// that was heard again is recorded as live at the next tick only.
+    /// Returns true if a member is recorded as suspect or lost, and is still silent. Its record alone is not enough: a
+    /// member that came back is recorded as live at the next tick only.
     fn is_doubtful(&self, cluster: &ClusterId, now: u64) -> bool {
         let member = self.state.current_member(cluster);
         member.is_some_and(|member| member.connectivity() != Connectivity::Live)
@@ -272,8 +272,8 @@ impl Core {
         session
     }
 
-    /// A member whose exports are what is recorded need not list them. Where its incarnation never completed a listing, this is
-    /// recorded as the first: the log says from when on its removals are its own.
+    /// A member whose exports are what is recorded need not list them. If its incarnation never completed a listing,
+    /// this is recorded as the first: the log shows from when on its removals are its own.
     fn complete_by_digest(&mut self, cluster: &ClusterId, session: SessionId, hello: &Hello) {
         let group = ListingGroup::Exports;
         let Some(member) = self.state.current_member(cluster) else {
@@ -339,8 +339,8 @@ impl Core {
         }
     }
 
-    /// The new epoch has begun with this state: positions start anew. The sessions of the old one are over; they are to
-    /// be told before anything of the new one is shown.
+    /// The new epoch has begun with this state: positions start again. The sessions of the old one are over; they are
+    /// to be told before anything of the new one is shown.
     pub fn epoch_begun(&mut self, head: Cursor, state: State) -> Vec<(SessionId, String)> {
         self.must_mint = None;
         self.epoch_is_own = true;

@@ -1,5 +1,5 @@
-//! Owns: when a member is asked whether it takes back too much at once, and when what is held of it is to go by itself
-//! (`departures` counts for how long it was held).
+//! Owns: when a member that withdraws too much at once is put on hold, and when a hold ends by itself (`departures`
+//! counts its time).
 //! Never: says how much is too much, or what follows; that is the fold's.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use model::{
 use super::core::Core;
 use fold::Command;
 
-/// The services whose exports these observations take back.
+/// The services whose exports these observations withdraw.
 pub fn taken_back(observations: &[Observation]) -> BTreeSet<ServiceKey> {
     let removed = observations
         .iter()
@@ -32,7 +32,7 @@ impl Core {
         self.brake(cluster, taken_back(observations));
     }
 
-    /// Before the first share of a message is taken: all that the message takes back counts.
+    /// Before the first share of a message is taken: all withdrawals of the message count.
     pub(super) fn brake_before_shares(
         &mut self,
         session: SessionId,
@@ -44,7 +44,7 @@ impl Core {
         }
     }
 
-    /// Before a listing is complete: what it lacks is taken back. The first one of an incarnation says what there is.
+    /// Before a listing is complete: missing exports are withdrawn. The first one of an incarnation says what there is.
     pub(super) fn brake_before_listing(
         &mut self,
         cluster: &ClusterId,
@@ -76,8 +76,8 @@ impl Core {
         let _ = self.decide_and_apply(&brake);
     }
 
-    /// Lets go what is held for longer than the policy says, and everything if it holds nothing any more. Of whom nothing is
-    /// held is held no more: what it was about to take back may have come to nothing.
+    /// Ends holds that are older than the policy allows, and all if the policy has none any more. Releases the hold on
+    /// a member once none of its exports are held: its withdrawals may have been undone.
     pub(super) fn release_spent_brakes(&mut self, now: u64) {
         let policy = self.state.brake();
         let held_for = self.holds.look(&self.state, self.clock, now);
@@ -94,12 +94,12 @@ impl Core {
                 cluster,
                 operator: "".into(),
             };
-            // It is held, and so it is a member.
+            // It is on hold, and so it is a member.
             let _ = self.decide_and_apply(&release);
         }
     }
 
-    /// How many members are held, and how many of their exports.
+    /// Number of members on hold, and of their exports.
     pub fn held(&self) -> (usize, usize) {
         let members = self.state.members().values();
         let held = members.filter(|member| member.taken_back().brake().is_some());

@@ -21,12 +21,12 @@ const ASKED_FROM: u64 = 8;
 #[derive(Debug)]
 pub(super) struct Budgets {
     accounts: BTreeMap<ClusterId, Account>,
-    /// The usage of all together: facts on record, and those that were taken back and are remembered.
+    /// The total usage: recorded facts, and withdrawn ones that are remembered.
     all: Usage,
     bounds: StateBounds,
 }
 
-/// A limit that stands in the way of a fact, and what it allows.
+/// The limit that prevents recording a fact, and what it allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Lack {
     /// The member's budget.
@@ -40,7 +40,8 @@ pub(super) enum Lack {
 struct Account {
     budget: Budget,
     usage: Usage,
-    /// The usage of what it took back and is still held or remembered. What is forgotten since counts until the next tick.
+    /// The usage of its withdrawn facts that are on hold or remembered. A fact forgotten since then counts until the
+    /// next tick.
     remembered: Usage,
     /// Allowance for events, as of `at` in monotonic milliseconds.
     allowance: u64,
@@ -70,14 +71,14 @@ impl Budgets {
         self.all
     }
 
-    /// Counts anew what each member took back and is still remembered.
+    /// Counts each member's remembered withdrawals again.
     pub(super) fn tick(&mut self, state: &State) {
         for (cluster, account) in &mut self.accounts {
             account.remember(state, cluster, &mut self.all);
         }
     }
 
-    /// Counts a member's facts anew, and reads its budget; what it may change at once stays what it was.
+    /// Counts a member's facts again, and reads its budget; its burst allowance stays what it was.
     fn open(&mut self, state: &State, cluster: &ClusterId, now: u64) {
         let before = self.accounts.remove(cluster);
         if let Some(before) = &before {
@@ -102,8 +103,8 @@ impl Budgets {
         self.accounts.insert(cluster.clone(), account);
     }
 
-    /// Returns the limit that stands in the way of recording a fact where `known` is recorded. A member's budget comes first: that is
-    /// its own to mend.
+    /// Returns the limit that prevents recording a fact in place of `known`. A member's budget comes first: that is its
+    /// own to mend.
     pub(super) fn lack(
         &mut self,
         cluster: &ClusterId,
@@ -131,7 +132,7 @@ impl Budgets {
         Some(Lack::Total(total, total.most(&self.bounds)))
     }
 
-    /// An event was applied; `replaced` is what its fact stands for from now on.
+    /// An event was applied; `replaced` is the usage that its fact replaces.
     pub(super) fn recorded(&mut self, state: &State, event: &Event, replaced: Usage, now: u64) {
         match (&event.cluster, &event.fact.fact) {
             (_, Fact::PolicyApplied { .. }) => self.reopen(state, now),
@@ -163,7 +164,8 @@ impl Budgets {
         }
     }
 
-    /// Whether a member whose items found no room is to be asked for them: the cause may have ended. It is said once.
+    /// Returns true if a member whose items found no room is to be asked for them: the cause may have ended. It is
+    /// reported once.
     pub(super) fn has_eased(&mut self, cluster: &ClusterId, now: u64) -> bool {
         let all = self.all;
         let Some(account) = self.accounts.get_mut(cluster) else {
@@ -185,7 +187,7 @@ impl Budgets {
 }
 
 impl Account {
-    /// Returns its usage, with what it took back and is remembered.
+    /// Returns its usage, with its remembered withdrawals.
     fn memory(&self) -> Usage {
         self.usage.and(self.remembered)
     }

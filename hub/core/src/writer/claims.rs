@@ -1,6 +1,6 @@
-//! What members say of epochs that this hub cannot know by itself, and how far one of them is believed: a member's
-//! word may cost the others a new epoch now and then, and never their service.
-//! Pure: time is an argument. It is volatile: a hub that starts anew may have been rewound, and believes again.
+//! Claims of members about epochs that this hub cannot know by itself, with the limits on believing one: a member's
+//! claim may cost the others a new epoch now and then, and never their service. Pure: time is an argument. It is
+//! volatile: a restarted hub may have been rewound, and believes again.
 
 use std::collections::BTreeMap;
 
@@ -12,20 +12,20 @@ pub const MINT_INTERVAL_MILLIS: u64 = 10 * 60 * 1000;
 /// Fewest members that must know a later epoch before a hub with facts stops serving the others, where there is more
 /// than one member. More than half of the members must know it, too.
 pub const LATER_EPOCH_WITNESSES: usize = 2;
-/// How far the clock of the hub that minted an epoch may have been ahead of everything this hub knows of the time.
+/// Longest assumed lead of the clock of the hub that minted an epoch over everything this hub knows of the time.
 pub(super) const EPOCH_AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1000;
 
-/// Whose word it is.
+/// The source of a claim.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Witness {
     /// A current member's, or anybody's while the log has no facts that could be served.
     Member(ClusterId),
-    /// That of somebody with a certificate who is no member here: of those there may be any number, and all together
-    /// they have one word.
+    /// Somebody with a certificate who is no member here. There may be any number of them; together they have one
+    /// claim.
     Newcomer,
 }
 
-/// What was claimed in this process's life; at most one entry per certificate of the clusterset.
+/// Claims in this process's life; at most one entry per certificate of the clusterset.
 #[derive(Debug, Default)]
 pub(super) struct Claims {
     minted: BTreeMap<Witness, u64>,
@@ -34,8 +34,8 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Whether this word of a cluster leads to a new epoch; if so, it is used up for a while. A newcomer's uses up its own
-    /// too: who was believed before it joined is not believed once more as a member.
+    /// Returns true if this claim of a cluster leads to a new epoch; the claimant then has none left for a while. A
+    /// newcomer also uses up its own: an identity that was believed before it joined is not believed again as a member.
     pub(super) fn may_mint(&mut self, witness: &Witness, cluster: &ClusterId, now: u64) -> bool {
         let words = [witness.clone(), Witness::Member(cluster.clone())];
         let may = words.iter().all(|word| {
@@ -86,8 +86,8 @@ impl Claims {
     }
 }
 
-/// Whether a hub can have minted this epoch, if the latest time that is known here is `known`. One that is believed
-/// is the new floor of all epochs, so that a made-up one far ahead could never be left again.
+/// Returns true if a hub can have minted this epoch, given the latest time known here. A believed epoch becomes the
+/// floor of all later epochs, so an invented one far ahead could never be left again.
 pub(super) fn is_possible(epoch: Epoch, known: UnixMillis) -> bool {
     epoch.created_at.0 <= known.0.saturating_add(EPOCH_AHEAD_MAX_MILLIS)
 }

@@ -1,4 +1,4 @@
-//! How many exports are in conflict or not taken, by reason: kept up with every change, for looking at all of them each time
+//! Counters of exports in conflict or refused, by reason, updated with every change: counting all exports each time
 //! would cost more than the changes. Pure; it decides nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use fold::{DerivedContent, DerivedKey};
 pub(super) struct OpenConflicts {
     exports: BTreeMap<DerivedKey, BTreeSet<ConflictReason>>,
     counts: BTreeMap<ConflictReason, u64>,
-    /// Those that are not taken at all.
+    /// The ones that are refused at all.
     refused: BTreeMap<DerivedKey, DenialReason>,
 }
 
@@ -42,12 +42,12 @@ impl OpenConflicts {
         }
     }
 
-    /// How many exports are not taken for a reason. Few are.
+    /// Number of refused exports for a reason. Few are refused.
     pub(super) fn refused(&self, reason: DenialReason) -> u64 {
         self.refused.values().filter(|one| **one == reason).count() as u64
     }
 
-    /// How many exports are in conflict for a reason.
+    /// Number of exports in conflict for a reason.
     pub(super) fn count(&self, reason: ConflictReason) -> u64 {
         self.counts.get(&reason).copied().unwrap_or_default()
     }

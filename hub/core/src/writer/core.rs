@@ -33,7 +33,7 @@ use crate::{bounds::Bounds, view::Publication};
 use event_log::{Limits, chain};
 use fold::{self, Command, Draft, DraftFact, Rejection, State};
 
-/// What a batch did, to be released when it is durable.
+/// The effects of a batch, released when it is durable.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Encoded events, each with the chain hash at it; may be empty.
@@ -46,7 +46,7 @@ pub struct Batch {
     pub publications: Vec<Publication>,
     /// All sources, if any of them changed.
     pub sources: Option<Vec<Source>>,
-    /// Disputes over the first place among exports: whether the one that stood there is held.
+    /// Disputes over the first place among exports: whether the first one keeps it.
     pub contests: Vec<bool>,
     /// Answers.
     pub replies: Vec<Reply>,
@@ -63,17 +63,17 @@ pub(super) struct Open {
     pub instance: Box<str>,
     /// The agent's leaseTransitions.
     pub lease_transitions: i64,
-    /// What has been dealt with.
+    /// Position of the last handled delivery.
     pub acknowledged: u64,
     /// It can be told that there is no room for now, and asked to report again.
     pub reports_again: bool,
     /// It was told so, and is to be asked.
     pub held_back: bool,
-    /// Groups of which something was held back: until they are listed anew, what is recorded of them is not all.
+    /// Groups with reports held back: until they are listed again, their record is incomplete.
     pub lacking: BTreeSet<ListingGroup>,
     /// A group was listed that lacks something: the session is to end when there is room, and the next one lists.
     pub lists_anew: bool,
-    /// What the member's budget has no room for.
+    /// Items for which the member's budget has no room.
     pub waiting: Waiting,
 }
 
@@ -87,12 +87,12 @@ pub struct Core {
     pub(super) clock: UnixMillis,
     pub(super) options: Options,
     pub(super) sessions: BTreeMap<ClusterId, Open>,
-    /// Whose session is open, as it was published last.
+    /// Members with an open session, as last published.
     connected: Arc<BTreeSet<ClusterId>>,
     pub(super) sessions_changed: bool,
     pub(super) listed: Arc<BTreeSet<ClusterId>>,
-    /// Whose membership ended, or who was forgotten, in this process's life: an end that the log tells of may be
-    /// that of an old copy.
+    /// Members whose membership ended, or that were forgotten, in this process's life: an end in the log may be that of
+    /// an old copy.
     ended: BTreeSet<ClusterId>,
     pub(super) heard: Heard,
     pub(super) self_preservation: SelfPreservation,
@@ -121,14 +121,14 @@ pub struct Core {
     pub(super) stored: Stored,
 }
 
-/// What does not change while the hub runs.
+/// Constant options of a running hub.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The hub's name in its certificate.
     pub hub: Box<str>,
     /// The program's version.
     pub hub_version: Box<str>,
-    /// Whether a higher epoch of members is adopted although the log holds facts.
+    /// True if a higher epoch of members is adopted although the log holds facts.
     pub adopt_epoch: bool,
     /// The bounds that are settings.
     pub bounds: Bounds,
@@ -185,7 +185,7 @@ impl Core {
         Self { limits, ..self }
     }
 
-    /// What is recorded from here on is in another segment of the log.
+    /// Notes that later events are in another segment of the log.
     pub fn segment_begun(&mut self) {
         self.stored.begin();
     }
@@ -224,12 +224,12 @@ impl Core {
         &self.listed
     }
 
-    /// How many exports are in conflict for a reason.
+    /// Number of exports in conflict for a reason.
     pub fn open_conflicts(&self, reason: ConflictReason) -> u64 {
         self.conflicts.count(reason)
     }
 
-    /// How many exports are not taken for a reason.
+    /// Number of refused exports for a reason.
     pub fn refused_exports(&self, reason: DenialReason) -> u64 {
         self.conflicts.refused(reason)
     }
@@ -259,7 +259,7 @@ impl Core {
         self.must_mint
     }
 
-    /// Whether the batch would release nothing.
+    /// Returns true if the batch would release nothing.
     pub fn is_idle(&self) -> bool {
         let Batch {
             events,
@@ -271,8 +271,8 @@ impl Core {
         events.is_empty() && publications.is_empty() && replies.is_empty() && unchanged
     }
 
-    /// What questions are answered from, as everything stands that was applied. It is to be shown when all of that is
-    /// durable, and costs next to nothing until then.
+    /// The state for queries, with everything applied so far. It may be shown when all of that is durable, and costs
+    /// next to nothing until then.
     pub fn published(&mut self) -> Published {
         if std::mem::take(&mut self.sessions_changed) {
             self.connected = Arc::new(self.sessions.keys().cloned().collect());
@@ -290,7 +290,7 @@ impl Core {
         }
     }
 
-    /// How many events wait in the batch, and their bytes.
+    /// Number of events in the batch, and their bytes.
     pub fn pending(&self) -> (usize, usize) {
         (self.batch.events.len(), self.batch.payload_bytes)
     }
@@ -343,7 +343,7 @@ impl Core {
         }
     }
 
-    /// The batch as it stands; the next one begins.
+    /// Takes the batch; the next one begins.
     pub fn take_batch(&mut self) -> Batch {
         if std::mem::take(&mut self.sources_changed) {
             let on_loss = Some(self.state.loss().action);
@@ -558,12 +558,12 @@ impl Core {
         }
     }
 
-    /// Whether this process can say what becomes of what came from there: it will list, or was seen to end.
+    /// Returns true if this process can vouch for the objects from there: the cluster will list, or was seen to end.
     pub(super) fn vouches_for(&self, cluster: &ClusterId) -> bool {
         self.ended.contains(cluster) || self.state.current_member(cluster).is_some()
     }
 
-    /// Who joins has not ended.
+    /// Updates the ended members: one that joins has not ended.
     fn note_end(&mut self, event: &Event) {
         let Some(cluster) = &event.cluster else { return };
         match event.fact.fact {

@@ -1,7 +1,7 @@
-//! Owns: when the time of members that are to leave is over, by the clock of this process: the log says until when by the
-//! hub's wall clock, and what is left of that is counted by the monotonic one. A late tick moves it, and a hub that starts
-//! ends nobody's membership before an operator could say a word. The same for how long members are held: a hub that starts
-//! adds what the log and the wall clock say of the time before.
+//! Owns: when the time of members that are to leave is over, by the clock of this process: the log says until when by
+//! the hub's wall clock, and what is left of that is counted by the monotonic one. A late tick moves it, and a hub that
+//! starts ends nobody's membership before an operator could say a word. The same for the time of holds: a hub that
+//! starts adds the time before, by the log and the wall clock.
 //! Never: says what follows when a member leaves; that is the fold's.
 
 use std::collections::BTreeMap;
@@ -15,18 +15,18 @@ use fold::{LEAVING_LONGEST_MILLIS, State};
 /// could not say so while there was no hub.
 pub const GRACE_AT_START_MILLIS: u64 = 60_000;
 
-/// When each member that is to leave does, in monotonic milliseconds.
+/// Time at which each leaving member leaves, in monotonic milliseconds.
 #[derive(Debug)]
 pub(super) struct Departures {
-    /// Beside what was recorded, by which a later word is told from an earlier one.
+    /// Beside the recorded time, which distinguishes a later decision from an earlier one.
     due: BTreeMap<ClusterId, (UnixMillis, u64)>,
-    /// Those that another process had recorded, until they are looked at.
+    /// Departures that another process had recorded, until they are looked at.
     at_start: BTreeMap<ClusterId, UnixMillis>,
     ticked_at: u64,
 }
 
 impl Departures {
-    /// Those of a hub that starts on this state.
+    /// The departures of a hub that starts on this state.
     pub(super) fn of(state: &State, now: u64) -> Self {
         let leaving = state.leaving();
         Self {
@@ -38,7 +38,7 @@ impl Departures {
         }
     }
 
-    /// Whose time is over at a tick, of those that are to leave at these times; `clock` is the wall clock.
+    /// Members whose time is over at a tick, out of those that are to leave at these times; `clock` is the wall clock.
     pub(super) fn look<'a>(
         &mut self,
         leaving: impl Iterator<Item = (&'a ClusterId, UnixMillis)>,
@@ -58,7 +58,7 @@ impl Departures {
             let due = match known.get(cluster) {
                 Some((same, due)) if *same == until => due.saturating_add(moved),
                 _ => {
-                    // A clock that was ahead when it was said, and is not now, puts it off no further than it may be.
+                    // A clock that was ahead at the decision, and is not now, delays it no longer than allowed.
                     let left = until.0.saturating_sub(clock.0).min(LEAVING_LONGEST_MILLIS);
                     now.saturating_add(left.max(at_least(cluster, until)))
                 }
@@ -70,29 +70,29 @@ impl Departures {
     }
 }
 
-/// A member that is held.
+/// A member on hold.
 #[derive(Debug, Clone, Copy)]
 struct SeenHold {
-    /// Since when by the log, by which one hold is told from another.
+    /// The log's time of its begin, which distinguishes one hold from another.
     since: UnixMillis,
     /// For how long it was held before this process saw it, in milliseconds.
     before: u64,
-    /// When this process saw it first, in monotonic milliseconds.
+    /// Time at which this process saw it first, in monotonic milliseconds.
     at: u64,
-    /// It is not let go before then: while there was no hub, nothing could come back.
+    /// It does not end before then: without a hub, nothing could come back.
     not_before: u64,
 }
 
-/// For how long members are held.
+/// Times for which members have been on hold.
 #[derive(Debug, Default)]
 pub(super) struct Holds {
     seen: BTreeMap<ClusterId, SeenHold>,
-    /// Those that another process had recorded, until they are looked at.
+    /// Holds that another process had recorded, until they are looked at.
     at_start: BTreeMap<ClusterId, UnixMillis>,
 }
 
 impl Holds {
-    /// Those of a hub that starts on this state.
+    /// The holds of a hub that starts on this state.
     pub(super) fn of(state: &State) -> Self {
         Self {
             seen: BTreeMap::new(),
@@ -100,7 +100,8 @@ impl Holds {
         }
     }
 
-    /// For how long each of the members is held that may be let go, in milliseconds; `clock` is the wall clock.
+    /// Time for which each member on hold has been so, in milliseconds, for those whose hold may end; `clock` is the
+    /// wall clock.
     pub(super) fn look(&mut self, state: &State, clock: UnixMillis, now: u64) -> BTreeMap<ClusterId, u64> {
         let at_start = std::mem::take(&mut self.at_start);
         let known = std::mem::take(&mut self.seen);
@@ -132,7 +133,7 @@ impl Holds {
     }
 }
 
-/// The members that are held, each with since when.
+/// The members on hold, each with its begin.
 fn held(state: &State) -> impl Iterator<Item = (ClusterId, UnixMillis)> + '_ {
     state.members().iter().filter_map(|(cluster, member)| {
         let brake = member.taken_back().brake()?;
@@ -199,7 +200,7 @@ mod tests {
     fn a_hub_that_was_late_moves_what_was_left() {
         let mut departures = departures(None);
         assert!(!look(&mut departures, Some(1_010_000), 1_000_000, 500));
-        // Stopped for an hour, of which one tick is its own.
+        // Stopped for an hour, during which only one tick is its own.
         assert!(!look(&mut departures, Some(1_010_000), 4_600_500, 3_600_500));
         let over = (1..).map(|tick| 3_600_500 + tick * TICK_MILLIS);
         let mut over = over.filter(|now| look(&mut departures, Some(1_010_000), 4_600_500, *now));

@@ -1,9 +1,9 @@
 //! Owns: whether the disk under the log has room for what makes the state larger, and what that is.
 //! Never: asks a disk, or removes anything.
 //!
-//! Old history goes first: below the alarm the oldest segments go until there is room again, down to the one that is written
-//! to. Where none is left to go and the reserve is touched, facts that are new or changed are refused for now, and what is
-//! left serves removals, updates that only take endpoints away, memberships, decisions, snapshots and epochs.
+//! Old history goes first: below the alarm the oldest segments go until there is room again, down to the one that is
+//! written to. If there is none left to remove and the reserve is touched, new or changed facts are refused for now,
+//! and the rest serves removals, updates that only remove endpoints, memberships, decisions, snapshots and epochs.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -13,8 +13,8 @@ use crate::bounds::Bounds;
 use event_log::{Retention, Space};
 use fold::{Draft, DraftFact};
 
-/// How much more must be free than where a state began for it to end, in percent of the disk: a share that sways about
-/// a threshold is one change, not many.
+/// Hysteresis: free space must exceed the threshold at which a state began by this percentage of the disk for the state
+/// to end, so that a share that sways about the threshold is one change, not many.
 const MARGIN_PERCENT: u8 = 1;
 
 /// While history can go, growth is refused only below one such part of the reserve.
@@ -72,13 +72,13 @@ impl DiskRoom {
         }
     }
 
-    /// Whether a reported fact that would be recorded is refused for now, health included: a member may report it as
-    /// often as anything, and the reserve must outlast every one of them.
+    /// Returns true if a reported fact that would be recorded is refused for now, health included: a member may report
+    /// it as often as anything, and the reserve must outlast every one of them.
     pub(super) fn refuses(self, fact: &EncodedFact) -> bool {
         self == Self::Reserve && !fact.fact.is_removal()
     }
 
-    /// Whether what an admission would record is refused for now: a new member, and with it all its facts.
+    /// Returns true if what an admission would record is refused for now: a new member, and with it all its facts.
     pub(super) fn refuses_to_admit(self, drafts: &[Draft]) -> bool {
         let joins = |draft: &Draft| matches!(draft.fact, DraftFact::Decided(Fact::MemberJoined { .. }));
         self == Self::Reserve && drafts.iter().any(joins)
@@ -149,7 +149,7 @@ mod tests {
             (25, DiskRoom::Scarce, true, DiskRoom::Scarce),
             (24, DiskRoom::Scarce, true, DiskRoom::Reserve),
             (49, DiskRoom::Scarce, false, DiskRoom::Reserve),
-            // What is refused is refused until there is room, whatever was sealed meanwhile.
+            // Refusals last until there is room, whatever was sealed meanwhile.
             (49, DiskRoom::Reserve, true, DiskRoom::Reserve),
             (60, DiskRoom::Reserve, true, DiskRoom::Scarce),
         ] {

@@ -1,5 +1,5 @@
-//! How the rest of the hub reaches the writer: a bounded inbox, and the ways back.
-//! It carries requests and answers; it knows nothing of what they mean. Who only asks never comes here: see `present.rs`.
+//! The hub's access to the writer: a bounded inbox, and the ways back. It carries requests and answers without
+//! interpreting them. Queries never come here: see `present.rs`.
 
 use std::{
     sync::{
@@ -25,7 +25,7 @@ use fold::{Command, Rejection};
 #[error("the event log is closed: the hub is shutting down")]
 pub struct Gone;
 
-/// What a session hears from the writer.
+/// Events from the writer to a session.
 #[derive(Debug)]
 pub enum SessionEvent {
     /// So much has been dealt with, durably.
@@ -40,14 +40,14 @@ pub enum SessionEvent {
     Ping(oneshot::Sender<HolderAnswer>),
 }
 
-/// The writer's end of a session. What waits in it is bounded by what the member may have unacknowledged.
+/// The writer's end of a session. The member's unacknowledged limit bounds what waits in it.
 #[derive(Debug, Clone)]
 pub struct SessionSink {
     /// The cluster.
     pub cluster: ClusterId,
-    /// Where its events go.
+    /// Channel of its events.
     pub events: mpsc::UnboundedSender<SessionEvent>,
-    /// When the member was last heard, in monotonic milliseconds.
+    /// Time at which the member was last heard, in monotonic milliseconds.
     pub heard_at: Arc<AtomicU64>,
 }
 
@@ -60,9 +60,9 @@ impl SessionSink {
 /// The answer to a Hello, when its batch is durable.
 pub type AdmissionAnswer = oneshot::Receiver<Result<Box<Admission>, NotAdmitted>>;
 
-/// What waits for the writer.
+/// An entry of the writer's inbox.
 pub enum Work {
-    /// What needs no answer, or has it among the session's events.
+    /// A request without an answer, or with one among the session's events.
     Request(Request),
     /// A Hello.
     Admit {
@@ -70,21 +70,21 @@ pub enum Work {
         request: Box<AdmitRequest>,
         /// The session's end for events, from its admission on.
         sink: SessionSink,
-        /// Where the answer goes.
+        /// Channel of the answer.
         reply: oneshot::Sender<Result<Box<Admission>, NotAdmitted>>,
     },
     /// A session asks that the holder of its member be pinged.
     PingHolder {
         /// The holder.
         session: SessionId,
-        /// Where its answer goes; dropped if it is gone.
+        /// Channel of its answer; dropped if it is gone.
         reply: oneshot::Sender<HolderAnswer>,
     },
     /// A member asks over its session that another key of it is admitted.
     Certify {
-        /// What is to be recorded.
+        /// The certification to record.
         certification: Certification,
-        /// Where the outcome goes, when it is durable.
+        /// Channel of the outcome, sent when it is durable.
         reply: oneshot::Sender<Result<Operated, Rejection>>,
     },
     /// An operator's decision.
@@ -93,9 +93,9 @@ pub enum Work {
         command: Command,
         /// False: a dry run.
         confirm: bool,
-        /// What is to be said of it.
+        /// The explanation to return.
         describe: Describe,
-        /// Where the outcome goes.
+        /// Channel of the outcome.
         reply: oneshot::Sender<Result<Operated, Rejection>>,
     },
     /// Look at every member's silence.
@@ -108,17 +108,17 @@ pub enum Work {
 pub struct Inbox(mpsc::Receiver<Work>);
 
 impl Inbox {
-    /// What waits longest; `None` when nobody can ask any more.
+    /// The oldest entry; `None` when nobody can ask any more.
     pub async fn next(&mut self) -> Option<Work> {
         self.0.recv().await
     }
 
-    /// What waits longest, if anything does.
+    /// The oldest entry, if there is one.
     pub fn try_next(&mut self) -> Option<Work> {
         self.0.try_recv().ok()
     }
 
-    /// Whether nothing waits.
+    /// Returns true if nothing waits.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -165,8 +165,8 @@ impl WriterHandle {
         answer.await.map_err(|_| Gone)
     }
 
-    /// Has the writer look at every member's silence, for ever. If the writer is behind, ticks are left out:
-    /// it gives the members the time that it lost itself.
+    /// Lets the writer check every member's silence, for ever. If the writer is behind, ticks are left out: it gives
+    /// the members the time that it lost itself.
     pub async fn tick(&self) -> Gone {
         let mut interval = tokio::time::interval(Duration::from_millis(TICK_MILLIS));
         interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);

@@ -1,10 +1,11 @@
-//! How long each member has been silent. Time is an argument; a late tick of the hub's own moves every deadline.
+//! Failure detector: the silence of each member. Time is an argument; a late tick of the hub's own moves every
+//! deadline.
 
 use std::collections::BTreeMap;
 
 use model::ClusterId;
 
-/// How often deadlines are looked at, in milliseconds.
+/// Interval of checking deadlines, in milliseconds.
 pub const TICK_MILLIS: u64 = 500;
 /// A tick that is later than this is the hub's own fault and is given to the members, in milliseconds.
 pub(super) const TICK_LATENESS_MILLIS: u64 = 250;
@@ -13,11 +14,11 @@ pub(super) const TICK_LATENESS_MILLIS: u64 = 250;
 /// another node ends before.
 pub(super) const GOODBYE_MILLIS: u64 = 10 * 60 * 1_000;
 
-/// When each member was last heard, in monotonic milliseconds.
+/// Time at which each member was last heard, in monotonic milliseconds.
 #[derive(Debug)]
 pub(super) struct Heard {
     started_at: u64,
-    /// When everybody was given their time anew, as far as withdrawals go.
+    /// Time at which every member was given its full time before withdrawal again.
     time_given_at: u64,
     ticked_at: u64,
     at: BTreeMap<ClusterId, u64>,
@@ -39,7 +40,7 @@ impl Heard {
 
     /// A sign of life.
     pub(super) fn heard(&mut self, cluster: &ClusterId, at: u64) {
-        // What a session that is over heard last comes before its goodbye ends.
+        // The last sign of life of a session counts before its goodbye ends.
         if self
             .away
             .get(cluster)
@@ -55,7 +56,7 @@ impl Heard {
         }
     }
 
-    /// It has a session: what an agent before this one said of going does not count any more, be it of the same moment.
+    /// It has a session: an earlier agent's goodbye does not count any more, even of the same moment.
     pub(super) fn came(&mut self, cluster: &ClusterId, at: u64) {
         self.away.remove(cluster);
         self.heard(cluster, at);
@@ -90,18 +91,18 @@ impl Heard {
         self.ticked_at = now;
     }
 
-    /// Too many were silent at one time, and fewer are now: whoever is silent still has all the time until its withdrawal.
+    /// Too many were silent at one time, and fewer are now: each silent one has its full time until its withdrawal.
     pub(super) fn give_time(&mut self, now: u64) {
         self.time_given_at = now;
     }
 
-    /// How much of the time until its withdrawal has passed.
+    /// The part of the time until its withdrawal that has passed.
     pub(super) fn overdue(&self, cluster: &ClusterId, now: u64) -> u64 {
         let since_given = now.saturating_sub(self.time_given_at);
         self.silence(cluster, now).min(since_given)
     }
 
-    /// How long it has been silent, unless it said goodbye: then since that stopped to count.
+    /// Silence of a member; after a goodbye, counted from the end of its grace.
     pub(super) fn silence(&self, cluster: &ClusterId, now: u64) -> u64 {
         let at = self.at.get(cluster).copied().unwrap_or(self.started_at);
         let away = self.away.get(cluster).copied().unwrap_or_default();

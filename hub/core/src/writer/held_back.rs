@@ -1,5 +1,5 @@
-//! What members are told while the disk's reserve is touched, and when they are asked again
-//! (docs/runbooks/disk-nearly-full.md). A cluster of which something is held back does not count as listed.
+//! Messages to members while the disk's reserve is touched, and the requests afterwards
+//! (docs/runbooks/disk-nearly-full.md). A cluster with a report held back does not count as listed.
 
 use model::{
     ClusterId, EncodedFact, Fact, ListingGroup, SessionId,
@@ -12,15 +12,15 @@ use super::{
     request::Reply,
 };
 
-/// What members are told while nothing may grow.
+/// Message to members while nothing may grow.
 const NO_ROOM: &str = "the hub's disk is nearly full, and it records only removals for now. It keeps what it has of this, \
     and asks again by itself when there is room. Give its volume more room";
 
-/// What a member is told that listed while not all of it was taken.
+/// Message to a member whose listing was not taken completely.
 const ROOM_AGAIN: &str = "the hub's disk has room again: connect again, and list what it did not take";
 
 impl Core {
-    /// The disk has so much room now. Those who were told that there is none are asked once there is.
+    /// The disk has so much room now. Members that were refused for lack of room are asked once there is room.
     pub fn set_room(&mut self, room: DiskRoom) {
         let before = std::mem::replace(&mut self.room, room);
         if before != DiskRoom::Reserve || room == DiskRoom::Reserve {
@@ -50,8 +50,8 @@ impl Core {
         }
     }
 
-    /// A group was listed, and something of it was held back: a cluster of which not all is recorded must not count as
-    /// listed, for what is missing would be deleted elsewhere. It lists again in a new session, once there is room.
+    /// A group was listed, and a part was held back: a cluster with an incomplete record must not count as listed,
+    /// because the missing part would be deleted elsewhere. It lists again in a new session, once there is room.
     pub(super) fn lacks(&mut self, cluster: &ClusterId, group: ListingGroup) -> bool {
         let Some(open) = self.sessions.get_mut(cluster) else {
             return false;
@@ -66,7 +66,7 @@ impl Core {
         true
     }
 
-    /// How much room the disk had when it was looked at last.
+    /// Room on the disk at the last look.
     pub fn room(&self) -> DiskRoom {
         self.room
     }
@@ -103,8 +103,8 @@ impl Core {
         true
     }
 
-    /// An item is not taken for now. An agent that does not know these words would take what stands for refused and
-    /// withdraw it: its session ends instead, and nothing is returned.
+    /// An item is not taken for now. An agent that does not know this message would take its facts for refused and
+    /// withdraw them: its session ends instead, and nothing is returned.
     pub(super) fn refuse_for_now(
         &mut self,
         (session, cluster, sequence): (SessionId, &ClusterId, u64),

@@ -3,10 +3,10 @@
 //! * `request.rs`: what it is asked and what it answers.
 //! * `core.rs`, `admission.rs`, `operate.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`, `departures.rs`: its mind,
 //!   pure.
-//! * `segments.rs`: when a segment of the log is full, pure. `disk_room.rs`: whether its disk has room for growth, pure.
-//!   `held_back.rs`: what is said to members when it has none, pure. `budgets.rs`, `over_budget.rs`, `waiting.rs`: the
-//!   same for what a member may have, pure. `totals.rs`: what all may have together, pure. `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences,
-//!   pure.
+//! * `segments.rs`: when a segment of the log is full, pure. `disk_room.rs`: whether its disk has room for growth,
+//!   pure. `held_back.rs`: the messages to members when it has none, pure. `budgets.rs`, `over_budget.rs`,
+//!   `waiting.rs`: the same for what a member may have, pure. `totals.rs`: what all may have together, pure.
+//!   `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences, pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `published.rs`: what questions are answered from, pure. `present.rs`: where they find it; they never reach the writer.
 //! * `service.rs`: tells people when the clusterset is not served.

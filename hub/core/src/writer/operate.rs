@@ -1,5 +1,5 @@
-//! Owns: what becomes of an operator's decision, and of a member's wish for another key: it is recorded, and who it ends is
-//! told and forgotten.
+//! Owns: carrying out an operator's decision, and a member's request for another key: it is recorded, and an ended
+//! member is told and forgotten.
 //! Never: says whether it is allowed; the fold does.
 
 use std::sync::Arc;
@@ -41,7 +41,7 @@ impl Core {
         self.batch.replies.push(Reply::Operated(token, outcome));
     }
 
-    /// Only the admitted session speaks for a member: one that was replaced renews nothing.
+    /// Only the admitted session acts for a member: one that was replaced renews nothing.
     pub(super) fn certify(&mut self, token: Token, certification: Certification, now: u64) {
         let Certification {
             session,
@@ -66,7 +66,7 @@ impl Core {
         self.operate(token, &command, true, |_, _, _| Vec::new(), now);
     }
 
-    /// What is remembered of a member beside the state ends with its membership, whether it is connected or not.
+    /// Drops everything remembered of former members beside the state, connected or not.
     pub(super) fn drop_former_members(&mut self) {
         let members = self.state.members().iter();
         let former = members.filter(|(_, member)| !member.is_current());

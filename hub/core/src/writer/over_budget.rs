@@ -1,5 +1,5 @@
-//! What becomes of items for which a member's budget has no room: they wait at its agent, what is recorded of them stands,
-//! and the hub asks for them when there may be room (docs/guides/policy.md, "Budgets").
+//! Items for which a member's budget has no room: they wait at its agent, their recorded version stays, and the hub
+//! asks for them when there may be room (docs/guides/policy.md, "Budgets").
 
 use model::{
     ClusterId, EncodedFact, Event, FactKey, SessionId,
@@ -51,7 +51,7 @@ impl Core {
         false
     }
 
-    /// An item was dealt with: it does not wait any more. Whoever lacked only that has listed.
+    /// An item was dealt with: it does not wait any more. A member that lacked only that has listed.
     pub(super) fn waits_no_more(&mut self, cluster: &ClusterId, fact: &EncodedFact) {
         let waiting = self.sessions.get_mut(cluster).map(|open| &mut open.waiting);
         // Most have nothing that waits: their keys need not be made.
@@ -63,8 +63,8 @@ impl Core {
         }
     }
 
-    /// The exports were listed, and what was not named is removed. A cluster of which something waits must not count as
-    /// listed: what is not recorded of it would be deleted elsewhere.
+    /// The exports were listed, and what was not named is removed. A cluster with waiting items must not count as
+    /// listed: an item that is not recorded would be deleted elsewhere.
     pub(super) fn exports_listed(&mut self, cluster: &ClusterId) {
         let open = self.sessions.get_mut(cluster);
         if open.is_none_or(|open| open.waiting.listed()) {
@@ -72,7 +72,7 @@ impl Core {
         }
     }
 
-    /// What a member's fact takes the place of, as its budget counts it.
+    /// Usage of the fact that a new one replaces, as the budget counts it.
     pub(super) fn replaced_by(&self, event: &Event) -> Usage {
         let member = event
             .cluster
@@ -84,7 +84,7 @@ impl Core {
         known.map(|known| Usage::of(&known.encoded())).unwrap_or_default()
     }
 
-    /// How many members are connected of which something waits.
+    /// Number of connected members with waiting items.
     pub fn over_budget_members(&self) -> usize {
         let sessions = self.sessions.values();
         sessions.filter(|open| !open.waiting.is_empty()).count()
@@ -95,7 +95,7 @@ impl Core {
         self.budgets.all()
     }
 
-    /// Asks the members of which something waits, where there may be room now.
+    /// Asks the members with waiting items, if there may be room now.
     pub(super) fn ask_for_what_waits(&mut self, now: u64) {
         self.budgets.tick(&self.state);
         for (cluster, open) in &mut self.sessions {

@@ -1,4 +1,4 @@
-//! Owns: the way from the writer to whoever asks: the writer puts what is durable here, and questions take it, all of them
+//! Owns: the way from the writer to queries: the writer puts the durable state here, and queries take it, all of them
 //! the same, as long as they need it. Neither waits for the other longer than a pointer takes.
 //! Never: looks into it.
 
@@ -6,16 +6,17 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::{handle::Gone, published::Published};
 
-/// Where questions find the present. Clones are the same place.
+/// The place at which queries find the current state. Clones are the same place.
 #[derive(Debug, Clone)]
 pub struct Present(Arc<RwLock<Option<Arc<Published>>>>);
 
-/// The writer's end. What was put there is nobody's present once it is dropped: who writes no more knows of none.
+/// The writer's end. The state that was put there is nobody's present once it is dropped: a writer that stopped knows
+/// of none.
 #[derive(Debug)]
 pub(super) struct Publisher(Present);
 
 impl Present {
-    /// What is durable, as of now.
+    /// The durable state, as of now.
     pub fn read(&self) -> Result<Arc<Published>, Gone> {
         let present = self.0.read().unwrap_or_else(PoisonError::into_inner);
         present.clone().ok_or(Gone)
@@ -26,7 +27,7 @@ impl Present {
         let mut present = self.0.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut *present, &mut next);
         drop(present);
-        // What it was is let go here: nobody waits meanwhile.
+        // The previous state is dropped here: nobody waits meanwhile.
         drop(next);
     }
 }
@@ -37,7 +38,7 @@ impl Publisher {
         Self(Present(Arc::new(RwLock::new(Some(Arc::new(published))))))
     }
 
-    /// Where questions find it.
+    /// The place at which queries find it.
     pub(super) fn present(&self) -> Present {
         self.0.clone()
     }

@@ -43,7 +43,7 @@ fn desired_key(key: &DerivedKey) -> Option<DesiredKey> {
     }
 }
 
-/// True for facts of which members must hear as a change of a source.
+/// True for facts that members must receive as a change of a source.
 pub(super) fn concerns_sources(fact: &Fact) -> bool {
     matches!(
         fact,

@@ -24,12 +24,12 @@ pub struct Published {
     pub connected: Arc<BTreeSet<ClusterId>>,
     /// The clusters that were listed in this process's life.
     pub listed: Arc<BTreeSet<ClusterId>>,
-    /// What the log takes at a time.
+    /// Limits of an append to the log.
     pub limits: Limits,
 }
 
 impl Published {
-    /// What a decision would lead to. Nothing is decided.
+    /// The effects that a decision would have. Nothing is decided.
     pub fn tried(&self, command: &Command, describe: Describe) -> Result<Operated, Rejection> {
         let considered = considered(&self.state, self.limits, command, describe)?;
         Ok(Operated {
@@ -43,15 +43,15 @@ impl Published {
 
 /// A decision of an operator that the rules allow.
 pub(super) struct Considered {
-    /// What is to be recorded.
+    /// Events to record.
     pub(super) drafts: Vec<Draft>,
     /// The kinds of its facts.
     pub(super) kinds: Vec<&'static str>,
-    /// What it does, for people.
+    /// Its effects, for people.
     pub(super) effects: Vec<String>,
 }
 
-/// What follows from an operator's decision on this state.
+/// The effects of an operator's decision on this state.
 pub(super) fn considered(
     state: &State,
     limits: Limits,

@@ -11,8 +11,8 @@ use model::{
 
 use fold::{Command, Draft, Presented, Rejection, State};
 
-/// How often an agent says something, in milliseconds; the hub answers with a heartbeat of its own, if it has said
-/// nothing meanwhile. Every Welcome states it.
+/// Heartbeat interval of an agent, in milliseconds; the hub answers with a heartbeat of its own, if it has sent nothing
+/// meanwhile. Every Welcome states it.
 pub const HEARTBEAT_INTERVAL_MILLIS: u64 = 1_000;
 /// Silence after which a stream is given up, in milliseconds. Every Welcome states it.
 pub const SILENCE_MAX_MILLIS: u64 = 10_000;
@@ -41,10 +41,10 @@ pub enum Request {
         session: SessionId,
         /// Its cluster.
         cluster: ClusterId,
-        /// What it observed.
+        /// Its observations.
         observations: Vec<Observation>,
     },
-    /// A message follows in several [`Request::Observe`]: what all of it takes back.
+    /// A message follows in several [`Request::Observe`]: all its withdrawals.
     Withdraw {
         /// The session.
         session: SessionId,
@@ -61,7 +61,7 @@ pub enum Request {
         cluster: ClusterId,
         /// The observation's sequence number.
         sequence: u64,
-        /// What was listed.
+        /// The group listed.
         group: ListingGroup,
         /// The keys that it has.
         seen: Arc<BTreeSet<FactKey>>,
@@ -72,7 +72,7 @@ pub enum Request {
         session: SessionId,
         /// Its cluster.
         cluster: ClusterId,
-        /// When it was last heard, in monotonic milliseconds.
+        /// Time at which it was last heard, in monotonic milliseconds.
         heard_at: u64,
         /// Its agent said that it shuts down: silence says nothing for a while.
         goodbye: bool,
@@ -81,18 +81,18 @@ pub enum Request {
     Certify(Token, Certification),
     /// An operator's decision; without `confirm` it is only tried.
     Operate {
-        /// Where the answer goes.
+        /// Token of the answer.
         token: Token,
         /// The decision.
         command: Command,
         /// False: a dry run.
         confirm: bool,
-        /// What is to be said of it.
+        /// The explanation to return.
         describe: Describe,
     },
 }
 
-/// What goes out once the batch is durable.
+/// A message that goes out once the batch is durable.
 #[derive(Debug)]
 pub enum Reply {
     /// A Hello was admitted.
@@ -124,17 +124,17 @@ pub struct Certification {
     pub by: KeyFingerprint,
     /// The certificate's issuer, as it names it.
     pub issuer: Box<str>,
-    /// When the certificate ends.
+    /// Time at which the certificate ends.
     pub not_after: UnixMillis,
 }
 
-/// How far what a session said has been dealt with.
+/// Progress of a session's messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Dealt {
     /// Everything up to this sequence number.
     pub sequence: u64,
-    /// What it gives the hub to say: events that came of it, each as often as there are sessions to tell it to. An upper
-    /// bound, for not every member hears of everything.
+    /// Deliveries that it causes: events, each counted once per session. An upper bound, since an event does not
+    /// concern every member.
     pub deliveries: u64,
 }
 
@@ -145,11 +145,11 @@ pub struct AdmitRequest {
     pub cluster: ClusterId,
     /// The certificate's key.
     pub key: KeyFingerprint,
-    /// What else the certificate says of it. The writer adds what only it knows.
+    /// Other claims of the certificate. The writer adds its own knowledge.
     pub presented: Presented,
     /// The Hello.
     pub hello: Hello,
-    /// What the log says of the Hello's cursor.
+    /// The log's verdict on the Hello's cursor.
     pub cursor: CursorVerdict,
     /// The holder that was pinged for it, if one was.
     pub pinged: Option<Pinged>,
@@ -160,50 +160,50 @@ pub struct AdmitRequest {
 pub struct Pinged {
     /// Its session.
     pub session: SessionId,
-    /// What it said.
+    /// Its answer.
     pub answer: HolderAnswer,
 }
 
-/// What a holder says to a ping.
+/// A holder's answer to a ping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HolderAnswer {
     /// Nothing, in the time that it had.
     Silent,
-    /// It is there. Whether it leads it does not say, or no.
+    /// It is there. It does not say whether it leads, or says no.
     Lives,
     /// It is there, and leads: its cluster's Lease is its own, so that who was elected since is of another cluster.
     Leads,
 }
 
-/// What the log says of a cursor, and where the log stood when it said so. In another epoch it says something else.
+/// The log's verdict on a cursor, and the log's position then. In another epoch the verdict differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CursorVerdict {
     /// The durable head it was judged under.
     pub under: Cursor,
-    /// What was found.
+    /// The finding.
     pub check: CursorCheck,
 }
 
-/// What the log says of a cursor.
+/// The log's finding about a cursor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CursorCheck {
     /// There is none.
     Absent,
-    /// Of another epoch: a snapshot answers it.
+    /// A cursor of another epoch: a snapshot answers it.
     OtherEpoch,
     /// It lies on our history.
     OnHistory,
     /// Our history does not reach back to it: it proves nothing, and a snapshot answers it.
     Forgotten,
-    /// Of our epoch, and ahead of the head: our log was rewound.
+    /// A cursor of our epoch, ahead of the head: our log was rewound.
     Ahead,
-    /// Of our epoch, with another hash than ours: our log was rewound and went on.
+    /// A cursor of our epoch, with another hash than ours: our log was rewound and continued.
     Foreign,
 }
 
 impl CursorVerdict {
-    /// Judges a cursor by the durable head alone. The error is a cursor of our history's length, of which only the
-    /// hash on record can tell.
+    /// Judges a cursor by the durable head alone. The error is a cursor within our history, which only the recorded
+    /// hash can judge.
     pub fn by_head(cursor: Option<Cursor>, head: Cursor) -> Result<Self, Cursor> {
         let check = match cursor {
             None => CursorCheck::Absent,
@@ -224,18 +224,18 @@ impl CursorVerdict {
         Self { under: head, check }
     }
 
-    /// Whether it still says something where the log is of `epoch`. That there is no cursor stays true.
+    /// Returns true if it still says something where the log is of `epoch`. A missing cursor stays missing.
     pub(super) fn holds_in(&self, epoch: model::Epoch) -> bool {
         self.check == CursorCheck::Absent || self.under.epoch == epoch
     }
 }
 
-/// What the writer answers to an admitted Hello.
+/// The writer's answer to an admitted Hello.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Admission {
-    /// What to tell the agent.
+    /// The message to the agent.
     pub welcome: Welcome,
-    /// The cursor to go on from; `None`: a snapshot.
+    /// The cursor to continue from; `None`: a snapshot.
     pub resume: Option<Cursor>,
     /// Clusters whose objects the member holds, and that neither are members nor were seen to end by this process.
     pub unknown_sources: Vec<ClusterId>,
@@ -260,7 +260,7 @@ pub enum NotAdmitted {
     Duplicate(String),
     /// The clusterset is not served.
     NotServing(String),
-    /// What it says of epochs is not believed.
+    /// Its claim about epochs is not believed.
     Doubted(String),
 }
 
@@ -282,7 +282,7 @@ pub struct Operated {
     pub revision: Option<Revision>,
     /// The kinds of facts it led or would lead to.
     pub kinds: Vec<&'static str>,
-    /// What the decision does, for people.
+    /// Effects of the decision, for people.
     pub effects: Vec<String>,
     /// The revision that all this is as of.
     pub as_of: Revision,

@@ -1,17 +1,17 @@
-//! When a segment of the log is full. Pure: sizes and the time are arguments.
+//! Decides when a segment of the log is full. Pure: sizes and the time are arguments.
 
 use model::{Cursor, UnixMillis};
 
 use crate::bounds::Bounds;
 use event_log::Stats;
 
-/// What is kept takes at least so many segments, so that one that goes is a small part of it.
+/// Least number of segments that the retained history consists of, so that removing one removes a small part.
 const SEGMENTS_KEPT: u64 = 8;
 /// A segment begins with a snapshot; it is not sealed before it takes so many times as much.
 const SNAPSHOTS_PER_SEGMENT: u64 = 4;
 
-/// Whether the current segment is to be sealed at `head`: it is large, or as old as one may be that goes in time.
-/// Nothing is sealed where nothing happened: at the start of a segment, or of an epoch.
+/// Returns true if the current segment is to be sealed at `head`: it is large, or too old for retention to remove it in
+/// time. An empty segment is never sealed, nor one whose epoch has no event yet.
 pub(super) fn is_full(bounds: Bounds, stats: &Stats, head: Cursor, now: UnixMillis) -> bool {
     let Bounds {
         segment_bytes,

@@ -1,13 +1,13 @@
 //! Owns: when members that stay lost are withdrawn, and when none is because too many are lost at one time: then the hub
 //! itself, or its network, is the likelier fault. On values, with the time handed in.
-//! Never: knows who is lost, or says what follows from a withdrawal.
+//! Never: knows which members are lost, or says what follows from a withdrawal.
 
 use model::{
     ClusterId,
     policy::{Loss, LossAction},
 };
 
-/// What is remembered of self-preservation, in monotonic milliseconds.
+/// The state of self-preservation, in monotonic milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum SelfPreservation {
     /// Members are withdrawn.
@@ -22,15 +22,15 @@ pub(super) enum SelfPreservation {
 /// The members that are lost and not withdrawn.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// How many.
+    /// Number of lost members.
     pub(super) lost: u64,
     /// Out of so many members.
     pub(super) members: u64,
-    /// Those of the lost that were silent for as long as the policy says.
+    /// The lost members that were silent for as long as the policy says.
     pub(super) due: Vec<ClusterId>,
 }
 
-/// What is to be decided.
+/// The decision due.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Too many are lost: nothing more is withdrawn.
@@ -48,7 +48,8 @@ impl SelfPreservation {
         let mut decisions = Vec::new();
         if loss.action == LossAction::Retain || losses.lost < loss.too_many(losses.members) {
             if let Self::Since(_) = std::mem::take(self) {
-                // The hub can be reached again, and those who are still lost are on their way: they have their time anew.
+                // The hub can be reached again, and the members that are still lost are coming back: they have their
+                // full time again.
                 return vec![Decision::Leave];
             }
         } else {

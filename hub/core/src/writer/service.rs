@@ -1,5 +1,5 @@
-//! Owns: what is told of whether the clusterset is served: the log with the members that stopped it, a metric, and whoever
-//! watches.
+//! Owns: reporting whether the clusterset is served: in the log with the members that stopped it, in a metric, and to
+//! watchers.
 //! Never: decides it.
 
 use model::advice;

@@ -1,9 +1,9 @@
-//! Owns: which facts are stored as the difference to the one they replace: what is known, by the revision of each fact
-//! that stands, of how it was stored in the current segment.
+//! Owns: which facts are stored as the difference to the one they replace: how each present fact was stored in the
+//! current segment, by its revision.
 //! Never: appends, or reads back; [`crate::recall`] does that.
 //!
-//! A base must be in the same segment, for whole segments go; and a fact must not be far from a whole one, for whoever
-//! reads one event reads the ones between. After a start nothing is known, and each fact is stored whole once.
+//! A base must be in the same segment, because whole segments go; and a fact must not be far from a whole one, because
+//! reading one event reads the ones between. After a start nothing is known, and each fact is stored whole once.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use wire;
 use crate::recall::DIFFERENCES_MAX;
 use fold::{RecordedFact, State};
 
-/// How the facts that stand were stored, as far as that was in the current segment.
+/// The stored form of the current facts, for those stored in the current segment.
 #[derive(Debug, Default)]
 pub(super) struct Stored {
     /// By the revision of the fact: how many differences lead to it from one that was stored whole.
@@ -40,7 +40,7 @@ impl Stored {
     }
 
     /// The fact that an event replaces, if it is in this segment, and how far it is from a whole one. It is not kept as
-    /// one that stands, nor is any fact that goes with a membership.
+    /// a present fact, nor is any fact that goes with a membership.
     fn replaced<'a>(&mut self, state: &'a State, event: &Event) -> Option<(&'a RecordedFact, u8)> {
         let facts = state.member(event.cluster.as_ref()?)?.facts();
         if ends_facts(&event.fact.fact) {
@@ -60,12 +60,12 @@ impl Stored {
     }
 }
 
-/// Whether later facts may be stored as differences to this one, and it as one itself. Health is small.
+/// Returns true if later facts may be stored as differences to this one, and it as one itself. Health is small.
 fn may_be_base(fact: &Fact) -> bool {
     fact.key().is_some_and(|key| key != FactKey::Health) && !fact.is_removal()
 }
 
-/// Whether the cluster has no facts afterwards.
+/// Returns true if the cluster has no facts afterwards.
 fn ends_facts(fact: &Fact) -> bool {
     matches!(
         fact,

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::clock::Clock;
 
-/// How a writer ended.
+/// The end of a writer.
 pub(super) type Ended = oneshot::Receiver<Result<(), WriterError>>;
 
 impl Writer {
@@ -25,11 +25,11 @@ impl Writer {
         let (handle, inbox) = WriterHandle::new(self.bounds().inbox);
         let (ended, end) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        // What is said there is said of the clusterset that starts it.
+        // Log lines there belong to the clusterset that starts it.
         let span = tracing::Span::current();
         thread::Builder::new().name("writer".into()).spawn(move || {
             let outcome = span.in_scope(|| runtime.block_on(run(self, completed, inbox, clock, random)));
-            // Whoever supervised it may be gone already.
+            // Its supervisor may be gone already.
             let _ = ended.send(outcome);
         })?;
         Ok((handle, end))
@@ -46,7 +46,7 @@ impl Writer {
         let (handle, inbox) = WriterHandle::new(self.bounds().inbox);
         let (ended, end) = oneshot::channel();
         tokio::spawn(async move {
-            // Whoever supervised it may be gone already.
+            // Its supervisor may be gone already.
             let _ = ended.send(run(self, completed, inbox, clock, random).await);
         });
         (handle, end)

@@ -82,14 +82,14 @@ impl Total {
     }
 }
 
-/// Returns the first total of which a member may have no more. It has `own`, and would have `next`; all would have `all`.
+/// Returns the first total that is used up for a member. It has `own`, and would have `next`; all would have `all`.
 pub(super) fn lacking(bounds: &StateBounds, own: &Usage, next: &Usage, all: &Usage) -> Option<Total> {
     let grows = |total: &Total| total.of(next) > total.of(own);
     let mut grown = Total::ALL.into_iter().filter(grows);
     grown.find(|total| total.is_short(bounds, next, all))
 }
 
-/// Returns the total of which the greatest share is used, and that share in percent.
+/// Returns the most used total, and its used share in percent.
 pub fn fullest(bounds: &StateBounds, all: &Usage) -> (Total, u64) {
     let share = |total: Total| {
         let percent = u128::from(total.of(all)) * 100 / u128::from(total.most(bounds).max(1));

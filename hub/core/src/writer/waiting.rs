@@ -8,14 +8,14 @@ use std::{
 
 use model::{FactKey, ListingGroup, fact::MEMBER_FACTS_MAX};
 
-/// Most keys of one session that are known to wait: as many as a member may have facts. A cluster of which more wait does
-/// not count as listed before its agent connects again.
+/// Most keys of one session that are known to wait: as many as a member may have facts. A cluster with more waiting
+/// items does not count as listed before its agent connects again.
 const WAITING_MAX: usize = MEMBER_FACTS_MAX;
 
 /// Between two times that a member is asked for what waits, in milliseconds.
 pub(super) const ASKED_EVERY_MILLIS: u64 = 5_000;
 
-/// What of one session found no room in the member's budget.
+/// Items of one session for which the member's budget has no room.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Waiting {
     /// Hashes of the keys, by whether they are of the exports' group.
@@ -53,12 +53,12 @@ impl Waiting {
         !self.exports_listed
     }
 
-    /// Whether anything waits.
+    /// Returns true if anything waits.
     pub(super) fn is_empty(&self) -> bool {
         !self.more && self.keys.is_empty()
     }
 
-    /// Whether something waits, and was not asked for just now.
+    /// Returns true if something waits, and was not asked for just now.
     pub(super) fn is_due(&self, now: u64) -> bool {
         !self.is_empty() && now.saturating_sub(self.asked_at) >= ASKED_EVERY_MILLIS
     }

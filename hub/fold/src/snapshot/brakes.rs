@@ -1,4 +1,4 @@
-//! Rows of a snapshot for brakes that are engaged, and for what members took back.
+//! Rows of a snapshot for mass-withdrawal holds, and for members' withdrawals.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -12,7 +12,7 @@ use super::{
 /// A set of members, which a state shares with its copies.
 type Members = Map<ClusterId, ()>;
 
-/// How many rows there are: of brakes, and of what was taken back.
+/// Number of rows: of holds, and of withdrawals.
 pub(super) fn counts(members: &Map<ClusterId, Arc<Member>>) -> (u64, u64) {
     let members = members.values().map(|member| &member.taken_back);
     members.fold((0, 0), |(brakes, facts), taken_back| {
@@ -38,7 +38,7 @@ pub(super) fn rows(members: Map<ClusterId, Arc<Member>>) -> impl Iterator<Item =
     })
 }
 
-/// What was read so far.
+/// The part read so far.
 #[derive(Default)]
 pub(super) struct Restoring {
     brakes: BTreeMap<ClusterId, EngagedBrake>,
@@ -64,14 +64,13 @@ impl Restoring {
         Ok(())
     }
 
-    /// How many rows were read.
+    /// Number of rows read.
     pub(super) fn counts(&self) -> (u64, u64) {
         let facts: usize = self.facts.values().map(Map::len).sum();
         (self.brakes.len() as u64, facts as u64)
     }
 
-    /// Gives each member what is its own. Returns the members that are held, and those of which something is remembered that
-    /// is not.
+    /// Gives each member what is its own. Returns the members on hold, and the others with remembered withdrawals.
     pub(super) fn give(
         mut self,
         members: &mut BTreeMap<ClusterId, Member>,

@@ -1,4 +1,4 @@
-//! The removal brake: who is held, what of it counts, and what ends it.
+//! The mass-withdrawal hold: which members are on hold, what counts of them, and what ends it.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -90,7 +90,7 @@ fn goes(folded: Folded, name: &str) -> Folded {
     folded
 }
 
-/// East takes everything back, and is held before the first of it.
+/// East withdraws everything, and is on hold before the first of it.
 fn held() -> Folded {
     let folded = six();
     let brake = brake(&folded, &SERVICES);
@@ -103,7 +103,7 @@ fn held_exports(state: &State) -> Vec<ServiceKey> {
     member.taken_back().held_exports().cloned().collect()
 }
 
-/// Whether the cart is imported from east, with its endpoint.
+/// Returns whether the cart is imported from east, and whether its endpoint is.
 fn counts(folded: &Folded) -> (bool, bool) {
     let import = folded
         .import()
@@ -111,7 +111,7 @@ fn counts(folded: &Folded) -> (bool, bool) {
     (import, folded.imported_slice("east", "one").is_some())
 }
 
-/// Whoever restores the state, or replays the log, has the same.
+/// A restored state and a replay of the log are the same.
 fn survives(folded: &Folded) {
     let rows = folded.state.snapshot_rows();
     assert_eq!(State::restore(rows).as_ref(), Ok(&folded.state));
@@ -295,7 +295,7 @@ fn a_member_that_is_evicted_or_leaves_takes_everything_with_it() {
     }
 }
 
-/// Time goes on for all: what one member took back is forgotten when another is heard.
+/// Time passes for all: one member's withdrawals are forgotten when another is heard.
 #[test]
 fn nothing_is_remembered_for_longer_than_it_counts() {
     let mut folded = goes(six().after(put("brake: {within: 5s}")), "shop/cart");
@@ -406,7 +406,7 @@ fn endpoints_are_held_back_from_the_moment_in_which_their_export_is_taken_back()
     let folded = folded.and("east", removed("shop/cart"));
     assert_eq!(counts(&folded), (true, false));
     survives(&folded);
-    // The slice is reported anew before the export is.
+    // The slice is reported again before the export is.
     let folded = folded.and("east", slice_of("one", endpoint(3)));
     assert_eq!(counts(&folded), (true, false));
     survives(&folded);
@@ -415,7 +415,7 @@ fn endpoints_are_held_back_from_the_moment_in_which_their_export_is_taken_back()
     survives(&folded);
 }
 
-/// A cluster that is to leave answers until then; of one that is held nobody knows.
+/// A leaving cluster answers until then; of one on hold nobody knows.
 #[test]
 fn endpoints_that_are_held_yield_to_those_of_a_member_that_is_to_leave_and_lost_ones_yield_to_them() {
     let depart = Command::Depart {
@@ -466,7 +466,7 @@ fn an_export_that_comes_back_is_judged_by_the_slices_that_it_has_then() {
     let back = folded.clone().and("east", exported_as("shop/cart", 3));
     assert!(!left_out(&back), "it has no slice");
     survives(&back);
-    // Its slice is reported while it is held.
+    // Its slice is reported while it is on hold.
     let replaced = folded.and("east", slice_of("one", inside));
     assert!(!left_out(&replaced), "the slice has another endpoint");
     survives(&replaced);
@@ -509,7 +509,7 @@ fn a_hold_ends_with_the_cluster_that_it_was_engaged_for() {
     let folded = rebuilt(held());
     assert!(held_exports(&folded.state).is_empty() && folded.state.held.is_empty());
     only_the_new_export_may_be_there(&folded);
-    // What it took back a moment before is not remembered either.
+    // Its recent withdrawals are not remembered either.
     let folded = rebuilt(goes(six(), "shop/cart"));
     assert!(folded.state.taking_back.is_empty());
 }

@@ -168,7 +168,7 @@ fn six_keys_are_certified_in_a_minute_and_more_later() {
     folded.after(certify(8, 1, last + 60_000));
 }
 
-/// The old key is admitted until its certificate ends. That it comes back is no reason to doubt the new one.
+/// The old key is admitted until its certificate ends. Its return is no reason to doubt the new one.
 #[test]
 fn the_old_key_contests_nothing_when_it_comes_back() {
     let folded = given_members(&[])

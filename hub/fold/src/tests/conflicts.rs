@@ -32,7 +32,7 @@ fn with_policies(change: impl FnOnce(&mut ServicePolicies)) -> Export {
     export
 }
 
-/// What the younger one says otherwise, the reason, and the words.
+/// The younger export's difference, the reason, and the words.
 fn table() -> Vec<(Export, ConflictReason, &'static str)> {
     let plain = || export(0);
     vec![

@@ -21,7 +21,7 @@ fn an_import_is_explained_by_recorded_revisions() {
         "shop/cart is imported as ClusterSetIP with ports http 80/TCP: exported by 2 clusters, of which east \
          has the oldest export (recorded at revision 5); 1 conflict."
     );
-    // East's export states to be older than the one that stood first: that is an event of its own before it.
+    // East's export claims to be older than the first one: that is an event of its own before it.
     assert_eq!(explanation.revision, Revision(6));
     assert_eq!(explanation.import.as_ref().unwrap().0, Revision(5));
     let candidates: Vec<_> = explanation

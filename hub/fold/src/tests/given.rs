@@ -230,7 +230,7 @@ impl Folded {
         }
     }
 
-    /// The conflict messages that `cluster` is told.
+    /// The conflict messages for `cluster`.
     pub(super) fn conflicts(&self, name: &str) -> Vec<String> {
         let status = self
             .state

@@ -1,4 +1,5 @@
-//! What members take: since when its rules are what they are, whom an import is kept from, and what another policy changes.
+//! Tests of the imports that members accept: since when their rules are in force, which members an import is kept from,
+//! and the effects of another policy.
 
 use model::{Export, Revision};
 
@@ -27,7 +28,7 @@ fn since(folded: &Folded) -> Option<Revision> {
     folded.state.policy().expect("applied").imports_since
 }
 
-/// Whoever holds what it was sent up to there was sent it by these rules.
+/// A member at that position received its objects by these rules.
 #[test]
 fn only_other_rules_on_imports_are_of_another_revision() {
     let mut folded = exporter();

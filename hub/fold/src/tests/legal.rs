@@ -1,4 +1,4 @@
-//! What holds of every state, whatever event it stands at. It says nothing of what an import should be.
+//! Properties of every state, whatever event it is at. They do not say what an import should be.
 
 use model::Event;
 use proptest::{prelude::*, test_runner::TestCaseError};

@@ -1,4 +1,4 @@
-//! Who is admitted, who is refused with which advice, and what an end of membership takes along.
+//! Tests of admission, of the advice in refusals, and of the effects of a membership's end.
 
 use std::sync::Arc;
 
@@ -157,7 +157,7 @@ fn where_ids_are_used_up_the_one_that_left_first_is_forgotten_in_its_time() {
         restored.as_ref().map(|state| state.members()),
         Ok(folded.state.members())
     );
-    // Of the next one nobody knows when its certificate ends, and who was evicted stays out.
+    // The end of the next one's certificate is unknown, and an evicted id stays out.
     let another = |millis: u64| Command::Admit {
         cluster: cluster("another"),
         key: key(10),
@@ -215,7 +215,7 @@ fn a_key_of_an_ended_membership_stays_refused_and_a_new_one_re_uses_the_id() {
         let member = folded.state.member(&cluster("east")).unwrap();
         assert_eq!(member.status(), MemberStatus::Joined);
         assert_eq!(member.incarnation(), folded.state.revision());
-        // It is a member again: nobody is told that it is none.
+        // It is a member again: no key is told that it is none.
         let rejection = folded.when(admit("east", 1, "a")).then_rejected();
         refused_admission(rejection, AdmissionRefusal::KeyOfFormerMember, "new key");
         let rejection = folded.when(rekey("east", Some(1), None)).then_rejected();

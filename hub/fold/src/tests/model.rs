@@ -7,7 +7,7 @@ use model::{ClusterId, ConflictReason, EndpointPort, Export, ServiceKey, Service
 
 use super::operations::Books;
 
-/// What must be imported of one service.
+/// The expected import of one service.
 #[derive(Debug, PartialEq)]
 pub(super) struct Expected {
     /// The export that every property comes from.
@@ -19,7 +19,7 @@ pub(super) struct Expected {
     pub(super) slices: BTreeMap<(ClusterId, SliceKey), Vec<EndpointPort>>,
 }
 
-/// What must be imported, by service.
+/// The expected imports, by service.
 pub(super) fn expected(books: &Books) -> BTreeMap<ServiceKey, Expected> {
     let services: BTreeSet<&ServiceKey> = books.exports.keys().map(|(service, _)| service).collect();
     services
@@ -77,7 +77,7 @@ fn served(union: &[ServicePort], export: &Export) -> Vec<ServicePort> {
     union.iter().filter(defined).cloned().collect()
 }
 
-/// Whether not all exports say the same, each written down as a text that hides the order.
+/// Returns true if the exports differ; each is written as a text that hides the order.
 fn disagreed(reason: ConflictReason, exports: &[(&ClusterId, &Export)]) -> bool {
     let texts: BTreeSet<String> = exports
         .iter()

@@ -62,7 +62,7 @@ pub(crate) enum Operation {
     },
     /// Is lost and comes back.
     Lapse,
-    /// Is lost, and withdrawn until it is heard from.
+    /// Is lost, and withdrawn until it comes back.
     Withdraw,
     /// Is to leave.
     Drain,
@@ -86,7 +86,7 @@ pub(crate) enum Operation {
         slices: u8,
         listed: bool,
     },
-    /// An operator lets go what is held.
+    /// An operator accepts withdrawals on hold.
     Release,
     /// Was rebuilt: an operator admits another cluster under the same id.
     Rebuild {
@@ -158,12 +158,12 @@ pub(crate) fn decided_histories(epochs: bool) -> impl Strategy<Value = Vec<Vec<O
     vec(vec(operation(), 4..20), 3..=CLUSTERS.len())
 }
 
-/// What each of three to five clusters does, in its own order.
+/// The operations of each of three to five clusters, in its own order.
 pub(super) fn histories() -> impl Strategy<Value = Vec<Vec<Operation>>> {
     vec(vec(operation(), 4..16), 3..=CLUSTERS.len())
 }
 
-/// One order of all operations that keeps each cluster's own. `picks` says who is next.
+/// One order of all operations that keeps each cluster's own. `picks` chooses the next one.
 pub(crate) fn interleaved(histories: &[Vec<Operation>], picks: &[u8]) -> Vec<(usize, Operation)> {
     let mut left: Vec<_> = histories.iter().map(|operations| operations.iter()).collect();
     let mut order = Vec::new();
@@ -178,7 +178,7 @@ pub(crate) fn interleaved(histories: &[Vec<Operation>], picks: &[u8]) -> Vec<(us
     }
 }
 
-/// What the test itself knows to be true, kept without the fold.
+/// The test's own knowledge of the truth, kept without the fold.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Books {
     pub(super) exports: BTreeMap<(ServiceKey, ClusterId), Export>,
@@ -199,11 +199,11 @@ pub(crate) struct Driver {
     pub(crate) folded: Folded,
     pub(super) books: Books,
     pub(super) changes: Vec<Change>,
-    /// Of each cluster: how many keys and uids it has had, and whether it is lost.
+    /// For each cluster: the number of keys and uids it has had, and whether it is lost.
     clusters: BTreeMap<usize, (u8, u32, bool)>,
     /// The number of events before each epoch that began.
     pub(crate) epochs: Vec<usize>,
-    /// Exports that were held after a step, and exports of which endpoints were left out.
+    /// Exports that were on hold after a step, and exports with endpoints left out.
     pub(super) held: u32,
     pub(super) left_out: u32,
 }

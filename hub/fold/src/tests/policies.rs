@@ -75,7 +75,7 @@ fn denial(folded: &Folded, name: &str) -> Option<(DenialReason, String)> {
     Some((denial.reason, denial.message.to_string()))
 }
 
-/// What is derived, without revisions.
+/// The derived objects, without revisions.
 fn content(state: &State) -> Vec<(DerivedKey, String)> {
     let all = state.all_derived();
     let without_revision = |text: String| {
@@ -90,7 +90,7 @@ fn content(state: &State) -> Vec<(DerivedKey, String)> {
         .collect()
 }
 
-/// The laws, for whatever happened: a replay and each snapshot give the same state.
+/// The laws, for any history: a replay and each snapshot give the same state.
 fn assert_lawful(folded: &Folded) {
     assert_lawful_from(empty(), folded);
 }
@@ -99,7 +99,8 @@ fn assert_lawful_from(mut replayed: State, folded: &Folded) {
     for event in &folded.events {
         apply(&mut replayed, event);
         let restored = State::restore(replayed.snapshot_rows()).expect("its rows are whole");
-        // What other rules folded is derived anew: all of it is the same but from where a cursor resumes.
+        // Content folded under other rules is derived again: all of it is the same except the position from which a
+        // cursor resumes.
         if RULES.fold(replayed.fold_version()).is_ok() {
             assert_eq!(restored, replayed, "after {event:?}");
         } else {
@@ -224,7 +225,7 @@ fn endpoints_outside_the_ranges_are_left_out_until_they_are_allowed() {
         "none of them passes"
     );
     assert!(left_out(&folded).starts_with("1 endpoint is left out: 10.9.0.7 ("));
-    // An export that changes beside it keeps what was said.
+    // An export that changes beside it keeps its findings.
     let changed = Export {
         generation: 2,
         ..export(1)
@@ -332,7 +333,7 @@ fn an_export_that_states_to_be_older_is_an_event_with_both_sides() {
     assert!(said.ends_with("west took the first place by it."), "{said}");
     assert!(explained.recorded().contains(&revision));
     assert_eq!(explained.candidates[0].cluster, cluster("west"));
-    // What is younger, and what is known already, is none.
+    // A younger or known export is none.
     let later = folded.when(observe("east", exported(export(6)))).drafts();
     assert_eq!(later.len(), 1);
     let known = Export {
@@ -449,7 +450,7 @@ fn a_refused_export_disputes_nothing() {
     );
 }
 
-/// An older export that was recorded while it was refused comes to light with the rule: that is a dispute as any other.
+/// An older export that was recorded while it was refused appears with the rule: that is a dispute like any other.
 #[test]
 fn an_older_export_that_a_loosened_policy_lets_in_disputes_the_first_place() {
     for (spec, held) in [(OPEN, false), (INCUMBENT, true)] {
@@ -488,7 +489,7 @@ fn an_older_export_that_a_loosened_policy_lets_in_disputes_the_first_place() {
         let (moved, stays) = (outcome.first.len(), outcome.held.len());
         assert_eq!((moved, stays), (usize::from(!held), usize::from(held)), "{spec}");
         assert!(folded.state.contest(&service("shop/cart")).is_some());
-        // What is restored and not older, and what is older and was never refused, is none.
+        // A restored export that is not older, and an older one that was never refused, is none.
         let again = folded.when(put(KITCHEN_ONLY)).drafts();
         assert_eq!(again.len(), 1, "{spec}");
         assert_lawful(&folded);

@@ -117,7 +117,7 @@ fn a_replay_gives_the_same_state_and_changes_tell_all_of_it() {
     result.unwrap();
 }
 
-/// What somebody holds who got all changes.
+/// The objects of a reader that got all changes.
 fn folded(
     mut held: BTreeMap<DerivedKey, Derived>,
     changes: impl IntoIterator<Item = Change>,
@@ -136,8 +136,8 @@ fn folded(
     held
 }
 
-/// Whoever reads the log may stop after any event, also between those of one command or batch: the state is legal, and what
-/// is derived is what its facts alone give, whatever was decided before, in whichever epoch.
+/// A reader of the log may stop after any event, also between those of one command or batch: the state is legal, and
+/// its derived content follows from its facts alone, whatever was decided before, in any epoch.
 #[test]
 fn each_event_leaves_a_legal_state_that_its_snapshot_restores() {
     let (held, left_out) = (Cell::new(0), Cell::new(0));
@@ -159,7 +159,7 @@ fn each_event_leaves_a_legal_state_that_its_snapshot_restores() {
         Ok(())
     });
     result.unwrap();
-    // Of 128 cases 61 and 43 have one on average: each bound is five standard deviations below.
+    // Out of 128 cases 61 and 43 have one on average: each bound is five standard deviations below.
     for (what, cell, one_in) in [
         ("a hold", &held, 4),
         ("endpoints that are left out", &left_out, 8),
@@ -180,7 +180,7 @@ fn restored_alike(state: &State) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whoever keeps a copy has the state of then, whatever is folded into the other one, and whichever of the two goes on.
+/// A copy keeps its state, whatever is folded into the other one, and whichever of the two continues.
 #[test]
 fn a_copy_stays_as_it_was_and_the_state_goes_on_as_if_there_were_none() {
     let bytes = |state: &State| state.snapshot_rows().collect::<Vec<_>>();
@@ -268,7 +268,7 @@ fn run_by_present_rules(order: &[(usize, Operation)]) -> Driver {
     driver
 }
 
-/// What the fold derived, in the terms of the reference.
+/// The fold's imports, in the terms of the reference.
 fn as_expected(state: &State, driver: &Driver) -> BTreeMap<ServiceKey, Expected> {
     let mut all: BTreeMap<ServiceKey, Expected> = BTreeMap::new();
     for (_, derived) in state.all_derived() {

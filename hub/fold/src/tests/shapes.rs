@@ -1,4 +1,4 @@
-//! What generated clusters export and report: Services, slices, properties and health out of small pools, so that clusters
+//! Generators of exports and reports: Services, slices, properties and health out of small pools, so that clusters
 //! agree and disagree often.
 
 use std::sync::Arc;

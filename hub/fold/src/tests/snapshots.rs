@@ -35,7 +35,8 @@ fn with_a_wrong_import_digest(mut rows: Vec<SnapshotRow>) -> Vec<SnapshotRow> {
     rows
 }
 
-/// The facts are there: what does not follow from them is derived anew, and whoever was told otherwise is told again.
+/// The facts are there: content that does not follow from them is derived again, and members that received other
+/// content receive it again.
 #[test]
 fn a_difference_under_the_same_rules_is_derived_anew_and_no_cursor_resumes_before_an_event() {
     let mut folded = some_folded();

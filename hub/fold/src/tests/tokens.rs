@@ -1,4 +1,4 @@
-//! Tokens with which clusters join: who is given a certificate, and who is not.
+//! Tokens with which clusters join: which clusters get a certificate, and which do not.
 
 use model::{JoinToken, TokenHash, UnixMillis, token::TOKEN_MILLIS_MAX};
 
@@ -7,7 +7,7 @@ use crate::{
     Command, Grant, Rejection, State, TOKEN_REMEMBERED_MILLIS, TOKEN_USES_OF_ALL_MAX, may_join, token_time,
 };
 
-/// When tokens of these tests expire.
+/// Time at which tokens of these tests expire.
 const END: UnixMillis = UnixMillis(1_000_000);
 const NOW: UnixMillis = UnixMillis(500_000);
 
@@ -132,7 +132,7 @@ fn an_id_that_somebody_has_is_not_given_away() {
     refused(&folded, 1, "p-1", 7, "a member has it");
     // Its own key may come: an agent that lost its certificate and kept its key.
     assert_eq!(asked(&folded, 1, "p-1", 1), Ok(Grant::New));
-    // Who was given a certificate and did not come yet.
+    // A cluster that got a certificate and has not come yet.
     let folded = folded.after(join(1, "p-2", 7));
     refused(&folded, 2, "p-2", 8, "has not come yet");
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What the threads of a log do beside each other.
+//! Tests of the threads of a log working at the same time.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use model::Revision;
 use super::*;
 use crate::{MemoryDisk, rows::RowsError, segment_name::SegmentName};
 
-/// A disk that deletes nothing before it is told to, and says when it was asked.
+/// A disk that deletes nothing before it may, and signals each request.
 #[derive(Clone)]
 struct SlowToDelete {
     disk: MemoryDisk,
@@ -54,7 +54,7 @@ fn append(log: &mut OwnerThread, text: &str) -> Cursor {
     log.append_and_wait(batch).expect("durable")
 }
 
-/// A log on such a disk, the disk, what hears that a segment is to go, and what has it go.
+/// A log on such a disk, the disk, the signal of each request, and the permission.
 fn slow_to_delete() -> (OwnerThread, MemoryDisk, Receiver<()>, mpsc::Sender<()>) {
     let ((asked, is_asked), (delete, deletes)) = (mpsc::sync_channel(2), mpsc::channel());
     let disk = MemoryDisk::default();

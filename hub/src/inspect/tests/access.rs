@@ -1,4 +1,4 @@
-//! Who may do what: the table, and a request of each kind through the services themselves.
+//! Tests of the rights of each role: the table, and a request of each kind through the services themselves.
 
 use proto::v1::{
     self, event_log_server::EventLog, membership_server::Membership, policy_server::Policy,
@@ -20,7 +20,7 @@ use crate::{
 
 const KEY: KeyFingerprint = KeyFingerprint([1; 32]);
 
-/// What each role may, in the order of [`NEEDS`].
+/// The rights of each role, in the order of [`NEEDS`].
 const NEEDS: [Need; 4] = [Need::Read, Need::ReadAll, Need::Decide, Need::Copy];
 
 #[test]

@@ -1,4 +1,5 @@
-//! What a member sees: its own, and of others what every member is sent. Of each call once, and of the rule as a table.
+//! Tests of a member's sight: its own state, and the part of others' that every member gets. Each call once, and the
+//! rule as a table.
 
 use futures::StreamExt;
 use proto::v1::{self, event_log_server::EventLog, membership_server::Membership, state_server::State as _};

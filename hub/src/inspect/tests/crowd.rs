@@ -14,7 +14,7 @@ use crate::{
     log,
 };
 
-/// Lets everything that can go on do so.
+/// Lets everything proceed that can.
 async fn settle() {
     for _ in 0..1_000 {
         yield_now().await;

@@ -1,4 +1,4 @@
-//! What the removal brake holds: shown by `State`, `Membership/List` and in explanations, and let go by one call.
+//! Tests of the mass-withdrawal hold: shown by `State`, `Membership/List` and in explanations, and ended by one call.
 
 use proto::v1::{
     self, event_log_server::EventLog, membership_server::Membership, state_server::State as StateService,
@@ -42,7 +42,7 @@ fn of_namespace(page_size: u32, page_token: String) -> v1::GetStateRequest {
     }
 }
 
-/// Every export of the namespace: its name, whether it is held, and its endpoints.
+/// Every export of the namespace: its name, whether it is on hold, and its endpoints.
 async fn exports(inspected: &InspectedHub, page_size: u32) -> Vec<(String, bool, u32)> {
     let (mut shown, mut token) = (Vec::new(), String::new());
     loop {
@@ -148,7 +148,7 @@ async fn a_release_is_tried_then_done_and_recorded_and_nothing_is_held_any_more(
     assert_eq!((dry.done, inspected.head()), (false, head));
     let text = dry.effects.join("\n");
     for said in [
-        "4 exports that east took back end",
+        "4 exports that east withdrew end",
         "nobody else exports them: held/b, held/c, held/d, held/e",
         "east stays a member",
     ] {
@@ -176,7 +176,7 @@ async fn a_release_is_tried_then_done_and_recorded_and_nothing_is_held_any_more(
     let again = releases(true).await.expect("answered").into_inner();
     assert!(again.nothing_to_do);
     assert!(
-        again.effects[0].contains("nothing of east is held"),
+        again.effects[0].contains("no export of east is on hold"),
         "{:?}",
         again.effects
     );

@@ -10,7 +10,7 @@ use tonic::{Code, Request};
 use super::inspected_hub::{InspectedHub, by_alice, by_dashboard, by_east};
 use crate::inspect::{ExplainsTopologies, Inspection, NotExplained, ObjectExplained, TopologyExplained};
 
-/// Knows one Cluster, and says of another one nothing before it is told to.
+/// Knows one Cluster, and answers about another one only when told to.
 struct OneCluster(Semaphore);
 
 impl ExplainsTopologies for OneCluster {

@@ -22,7 +22,7 @@ use crate::{
     writer::Options,
 };
 
-/// What the cluster was told.
+/// The cluster's token.
 fn secret() -> TokenSecret {
     TokenSecret::new([7; TOKEN_BYTES])
 }

@@ -7,7 +7,7 @@ use tonic::Code;
 use super::PolicyService;
 use crate::inspect::tests::inspected_hub::{InspectedHub, by_alice, by_dashboard, by_east, by_west, export};
 
-/// West may export nothing, east nothing but shop/cart; who is meant by the last rule nobody knows.
+/// West may export nothing, east nothing but shop/cart; the last rule matches nobody.
 const RULES: &str = "  members:
   - {name: cart-only, members: [east], exports: [{namespaces: [shop], services: [cart]}]}
   - {name: nothing, members: [west], exports: []}
@@ -55,7 +55,7 @@ async fn a_policy_is_tried_then_in_force_and_shown_as_it_was_given() {
         "export shop/cart of west is refused (PolicyDenied): The policy of the clusterset does not allow west",
         "export shop/web of east is refused (PolicyDenied)",
         "import shop/web goes in every cluster",
-        "east has 2 ServiceExports and may have 1: nothing is taken back, and nothing more is taken",
+        "east has 2 ServiceExports and may have 1: nothing is removed, and nothing more is accepted",
         "warning: \"eats\" in rule \"typo\" matches no member now",
     ] {
         assert!(text.contains(said), "{said} is not in:\n{text}");
@@ -111,7 +111,7 @@ async fn a_policy_is_tried_then_in_force_and_shown_as_it_was_given() {
         .into_inner();
     let text = open.effects.join("\n");
     assert!(
-        text.contains("export shop/web of east is taken again") && text.contains("import shop/web comes")
+        text.contains("export shop/web of east is accepted again") && text.contains("import shop/web comes")
     );
 }
 
@@ -170,7 +170,7 @@ async fn a_place_that_is_held_is_let_go_by_an_operator() {
         .apply(by_alice(apply(&incumbent, true)))
         .await
         .expect("done");
-    // West makes its export anew, and states that it is older than east's.
+    // West creates its export again, and claims that it is older than east's.
     west.report(vec![export("shop", "cart", 50, 8080)]).await;
     let explain = || async {
         let explain = v1::ExplainRequest {
@@ -233,7 +233,7 @@ async fn a_dry_run_names_the_imports_that_a_member_would_no_longer_take_and_an_e
         done.expect("answered").into_inner().effects.join("\n")
     };
     let text = effects(&fewer, true).await;
-    assert!(text.contains("west would no longer take shop/web"), "{text}");
+    assert!(text.contains("west would no longer accept shop/web"), "{text}");
     assert!(!text.contains("east would"), "{text}");
     for (caller, named) in [
         (by_alice(explain()), 1),
@@ -260,5 +260,5 @@ async fn a_dry_run_names_the_imports_that_a_member_would_no_longer_take_and_an_e
         assert_eq!(said, named > 0, "{}", explained.summary);
     }
     let text = effects(DEFAULT_POLICY, false).await;
-    assert!(text.contains("west would newly take shop/web"), "{text}");
+    assert!(text.contains("west would newly accept shop/web"), "{text}");
 }

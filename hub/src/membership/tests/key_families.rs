@@ -1,4 +1,4 @@
-//! Keys that go with the one that is revoked: told before, done together, and ended for who is open under them.
+//! Keys that are revoked together with another: shown before, refused together, and their connections ended.
 
 use proto::v1::{self, membership_server::Membership};
 use shared::model::{KeyFingerprint, UnixMillis};
@@ -64,10 +64,10 @@ async fn keys_that_were_certified_over_a_revoked_one_are_told_and_go_with_it() {
     let dry = revokes(false).await.expect("tried").into_inner();
     assert_eq!((inspected.head(), keys(&inspected).await), (head, (3, 0)));
     let expected = [
-        format!("key {EAST_KEY} is refused for ever, whoever comes with it; what is open under it ends"),
+        format!("key {EAST_KEY} is refused for ever, in any certificate; its open connections end"),
         format!("key {THIRD_KEY} of east was certified over its sessions, and is refused for ever with it"),
         format!("key {FOURTH_KEY} of east was certified over its sessions, and is refused for ever with it"),
-        "east has no other key: it stays a member with what it exports, and is not heard until an operator admits a new \
+        "east has no other key: it stays a member with its exports, and cannot connect until an operator admits a new \
          one (`member rekey`)"
             .to_owned(),
     ];

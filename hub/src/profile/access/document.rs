@@ -28,7 +28,7 @@ pub(super) struct Provider {
     pub(super) cluster: Cluster,
 }
 
-/// A cluster as in a kubeconfig; what may not stand in a profile is known, so that it can be said why.
+/// A cluster as in a kubeconfig; forbidden fields are known, so that the error can name the reason.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub(super) struct Cluster {
@@ -51,7 +51,7 @@ pub(super) struct Extension {
     pub(super) extension: Map<String, Value>,
 }
 
-/// Reads it. Of what cannot be read the error says where, on one line.
+/// Reads it. The error names the place of the problem, on one line.
 pub(super) fn read(text: &str) -> anyhow::Result<Document> {
     serde_norway::from_str(text).map_err(|error| {
         let said = error.to_string();

@@ -34,7 +34,7 @@ const SECRET_WORDS: [&str; 8] = [
     "password",
     "clientsecret",
 ];
-/// How a key begins in PEM.
+/// The beginning of a key in PEM.
 const PRIVATE_KEY: &str = "PRIVATE KEY";
 
 /// Takes a group if everything in it may be shown.

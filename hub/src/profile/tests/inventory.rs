@@ -1,4 +1,4 @@
-//! What follows from what is wanted and what is there: writes, urgency, deletion, and above all nothing.
+//! Tests of the steps from wanted and existing objects: writes, urgency, deletion, and above all nothing.
 
 use std::sync::Arc;
 
@@ -344,7 +344,7 @@ fn what_is_said_of_topologies_stays_until_it_is_known_and_goes_when_nobody_asks(
     inventory.topologies_unknown(true);
     inventory.want(wanted([profile("east")]));
     assert_eq!(inventory.due(0), Due::default());
-    // Another change is written with what was said before.
+    // Another change is written with the earlier content.
     let mut newer = profile("east");
     newer.kubernetes_version = "v1.34.0".into();
     inventory.want(wanted([newer.clone()]));
@@ -428,7 +428,7 @@ fn api_servers_are_a_property_unless_the_member_has_one_of_that_name() {
     assert_eq!(shown(&counted), ["mine"]);
 }
 
-/// The name for people is theirs: it is stated once, and whoever sets another one keeps it.
+/// The display name is theirs: it is stated once, and a user who sets another one keeps it.
 #[test]
 fn a_name_that_somebody_sets_stays() {
     let renamed = edited(

@@ -1,5 +1,5 @@
-//! What single actions ask of an API server, and what its unkind answers lead to. The life of profiles on whole
-//! API servers is told elsewhere.
+//! Tests of single actions' requests, and of an API server's unkind answers. Other tests follow profiles on whole API
+//! servers.
 
 use std::{
     collections::VecDeque,

@@ -71,7 +71,7 @@ struct Join {
     member_cert_lifetime: Option<String>,
 }
 
-/// What else is known of clients' certificates.
+/// Further files about clients' certificates.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Clients {
@@ -81,7 +81,7 @@ struct Clients {
     deny_keys: Option<PathBuf>,
 }
 
-/// Reads it. Of what cannot be read the error says where, on one line.
+/// Reads it. The error names the place of the problem, on one line.
 pub(super) fn read(text: &str) -> anyhow::Result<Document> {
     serde_norway::from_str(text).map_err(|error| {
         let said = error.to_string();
@@ -90,7 +90,7 @@ pub(super) fn read(text: &str) -> anyhow::Result<Document> {
 }
 
 impl Entry {
-    /// What `serve` would be given for this one alone.
+    /// The flags of `serve` for this clusterset alone.
     pub(super) fn flags(self) -> anyhow::Result<SetArgs> {
         let tls = TlsFiles {
             cert: self.tls.cert,

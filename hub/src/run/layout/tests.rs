@@ -1,4 +1,4 @@
-//! What a file of clustersets may say, and what is refused in it.
+//! Tests of a file of clustersets: its content, and its refusals.
 
 use super::*;
 

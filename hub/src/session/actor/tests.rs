@@ -1,4 +1,4 @@
-//! What a session asks of the writer, how often, and what it does while the writer has no room for it.
+//! Tests of a session's requests to the writer, of their number, and of its behaviour while the writer has no room.
 
 use prometheus_client::registry::Registry;
 use shared::{

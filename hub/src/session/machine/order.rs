@@ -1,6 +1,6 @@
 //! Owns: which kinds of messages may come when.
-//! Never: looks into a message. It is asked before anything is decoded, for a peer that is not admitted, or whose key
-//! was revoked, must not have the hub decode what it likes.
+//! Never: looks into a message. It is checked before anything is decoded, because a peer that is not admitted, or whose
+//! key was revoked, must not choose what the hub decodes.
 
 use shared::model::sync::AgentMessageKind;
 

@@ -1,4 +1,4 @@
-//! What a session takes, what it refuses, and in which order it speaks.
+//! Tests of the messages that a session takes and refuses, and of the order of its own.
 
 use shared::{
     model::{
@@ -372,7 +372,7 @@ fn a_refusal_is_said_before_the_acknowledgement_that_covers_it() {
     ));
 }
 
-/// A source that is said to be listed before its objects arrived would have them deleted.
+/// A source that counts as listed before its objects arrived would have them deleted.
 #[test]
 fn sources_are_told_only_after_what_was_recorded_with_them() {
     let head = |revision| Cursor {

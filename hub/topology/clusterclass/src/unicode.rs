@@ -26,7 +26,8 @@ pub(crate) fn is_punct(character: char) -> bool {
     })
 }
 
-/// What Go prints as it is: letters, marks, numbers, punctuation, symbols and the ASCII space.
+/// Returns true for characters that Go prints as they are: letters, marks, numbers, punctuation, symbols and the ASCII
+/// space.
 pub(crate) fn is_print(character: char) -> bool {
     class(character, &PRINT, |byte| (0x20..0x7f).contains(byte))
 }

@@ -1,5 +1,4 @@
-//! Owns: what a hub that reads topologies answers to people: what the one of a Cluster is made of, as the API server has it
-//! now.
+//! Owns: a hub's answers to people about topologies: the explanation of a Cluster's, as the API server has it now.
 //! Never: shows the value of a variable that its class does not publish, or anything that a rule says of a value.
 
 use std::collections::BTreeSet;
@@ -67,7 +66,7 @@ impl ExplainsTopologies for TopologyAnswers {
     }
 }
 
-/// What is known of one Cluster; none, if it has no topology.
+/// Explains one Cluster; none, if it has no topology.
 fn of(objects: &[Value], planned: &Planned, namespace: &str, name: &str) -> Option<TopologyExplained> {
     let is = |object: &&Value, kind: &str, namespace: &str, name: &str| {
         let metadata = &object["metadata"];

@@ -1,11 +1,11 @@
-//! Owns: what is asked of whoever reads topologies, and how it answers.
+//! Owns: the queries to a reader of topologies, and its answers.
 //! Never: reads one.
 
 use futures::future::BoxFuture;
 
-/// Whoever reads topologies in the hub's own cluster.
+/// The reader of topologies in the hub's own cluster.
 pub trait ExplainsTopologies: Send + Sync {
-    /// What the topology of this Cluster is made of.
+    /// Explains the topology of this Cluster.
     fn explain(
         &self,
         namespace: String,
@@ -22,24 +22,24 @@ pub enum NotExplained {
     Unread(String),
 }
 
-/// What a topology is made of.
+/// The explanation of a topology.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TopologyExplained {
     /// Namespace and name of its class.
     pub class: String,
     /// The version that it wants.
     pub version: String,
-    /// What goes on with versions.
+    /// Steps of an upgrade under way.
     pub upgrade: Vec<String>,
     /// Names of variables, and values of those that the class publishes.
     pub variables: Vec<(String, Option<String>)>,
     /// In the order in which they are written.
     pub objects: Vec<ObjectExplained>,
-    /// What is wrong, without any value.
+    /// Findings, without any value.
     pub findings: Vec<String>,
 }
 
-/// What an object is made of.
+/// The explanation of an object.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ObjectExplained {
     /// Its place in the topology.
@@ -48,7 +48,7 @@ pub struct ObjectExplained {
     pub kind: String,
     /// Its name.
     pub name: String,
-    /// What becomes of it.
+    /// The action on it.
     pub action: &'static str,
     /// Patches in their order: the name, which definition of it, whether it changed anything.
     pub patches: Vec<(String, usize, bool)>,

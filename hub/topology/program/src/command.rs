@@ -23,9 +23,8 @@ use clusterclass::{
     template::{cases, render},
     validation::validate,
 };
+use completion::{CompletionArgs, ManArgs};
 use topology_reader as live;
-
-use crate::completion::{self, CompletionArgs, ManArgs};
 
 /// Largest file that is read, bytes.
 const FILE_MAX: u64 = 64 << 20;
@@ -36,9 +35,10 @@ const FILE_MAX: u64 = 64 << 20;
     name = "clusterclass",
     version,
     long_about = "Try, check and preview ClusterClasses and the topologies of Clusters (Cluster API), before they are applied.\n\n\
-        Files suffice for everything; `plan`, `diff` and `explain` also read a management cluster. Nothing is written to a \
-        cluster, and no hub is needed.\n\n\
-        Exit codes: 0 all is well and nothing changes, 2 something would change, 1 something is wrong, with the arguments, too.\n\n\
+        Every command works on files; `plan`, `diff` and `explain` can also read a management cluster. Nothing is \
+        written to a cluster, and no hub is needed.\n\n\
+        Exit codes: 0 nothing is wrong and nothing would change, 2 something would change, 1 something is wrong, the \
+        arguments included.\n\n\
         Examples:\n  clusterclass validate -f class.yaml -f clusters.yaml\n  \
         clusterclass diff --kubeconfig management.kubeconfig -f class.yaml"
 )]
@@ -53,9 +53,9 @@ enum Command {
     #[command(
         long_about = "Render a template of a ClusterClass's patch, as Cluster API does: Go's text/template with sprig's \
         functions, the text read as YAML 1.1. No hub and no cluster is asked.\n\n\
-        A line of JSON says for each case what came of it: `rendered` (the text), `value` (what it means), `enabledIf`; \
-        or `error` (parse, execute, yaml) and `message`; and `findings`, where it is right and probably not meant, as \
-        where `<no value>` is written. Exit code 0 in all these cases, 1 if a file cannot be read.\n\n\
+        The output is a line of JSON for each case: `rendered` (the text), `value` (its value as YAML), `enabledIf`; \
+        or `error` (parse, execute, yaml) and `message`; and `findings`, which are probable mistakes such as a \
+        written `<no value>`. Exit code 0 in all these cases, 1 if a file cannot be read.\n\n\
         Example:\n  clusterclass render --template '{{ .name | upper }}' --variables variables.json"
     )]
     Render(RenderArgs),
@@ -63,31 +63,32 @@ enum Command {
     #[command(
         long_about = "Apply the patches of a ClusterClass to its templates, as Cluster API does for a Cluster. No hub and \
         no cluster is asked.\n\n\
-        The templates are printed as YAML, each with the patches that were applied to it, and then, as comments, what is \
-        wrong or doubtful: the rule, the patch and its field, and why. A definition that fails is left out, and the others \
-        go on. Exit code 0, or 1 if something is wrong.\n\n\
+        The output is YAML: each template with the patches applied to it, then as comments the faults and doubts, \
+        each with the rule, the patch, its field and the reason. A definition that fails is left out, and the others \
+        are applied. Exit code 0, or 1 if something is wrong.\n\n\
         Example:\n  clusterclass patch -f class.yaml -f templates.yaml --variables variables.json \\\n    \
         --target control-plane"
     )]
     Patch(PatchArgs),
     /// Check ClusterClasses and Clusters by the rules of topologies
     #[command(
-        long_about = "Check ClusterClasses and Clusters by the rules that Cluster API's admission has, and by the \
-        proposal's own: variables in use stay. Both spellings (v1beta1, v1beta2) are read, objects of other kinds are \
-        passed over. No hub and no cluster is asked.\n\n\
-        A line says for each finding where it is (the file, the object, the field), the rule, and what is wrong. With \
-        --old the change from those objects to these is checked too; what is in --old only is taken as deleted. Exit code \
-        0 if nothing is found, 1 if something is, or if a file cannot be read.\n\n\
+        long_about = "Check ClusterClasses and Clusters by the rules of Cluster API's admission, and by one of its \
+            proposal: variables in use stay. Both versions (v1beta1, v1beta2) are read; objects of other kinds are \
+            ignored. No hub and no cluster is asked.\n\n\
+        Each finding is a line: file, object, field, rule, and the fault. With --old the change from those objects \
+        to these is checked too; an object in --old only counts as deleted. Exit code 0 if nothing is found, 1 if \
+        something is, or if a file cannot be read.\n\n\
         Example:\n  clusterclass validate -f class.yaml -f clusters.yaml --old class-before.yaml"
     )]
     Validate(ValidateArgs),
-    /// Show the objects that Clusters are to have
+    /// Show the planned objects of Clusters
     #[command(
-        long_about = "Show the objects that Clusters are to have, as YAML, in the order in which they are written: each \
-        under what becomes of it (create, update, rotate, keep), and as comments what is deleted and what waits for an \
-        upgrade. Nothing is written, and no hub is asked.\n\n\
-        What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
-        those files would have made; with --kubeconfig it is read from a management cluster. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        long_about = "Show the planned objects of Clusters, as YAML, in the order of writing: each with its action \
+            (create, update, rotate, keep), and as comments the objects that are deleted or wait for an upgrade. \
+            Nothing is written, and no hub is asked.\n\n\
+        Existing objects are read from the files, as `kubectl get -o yaml` writes them, or with --kubeconfig from a \
+        management cluster; with --old they are the objects that those files would have made. Exit code 0 if nothing \
+        changes, 2 if something does, 1 if something is wrong.\n\n\
         Example:\n  clusterclass plan -f class.yaml -f templates.yaml -f cluster.yaml"
     )]
     Plan(PlanArgs),
@@ -96,19 +97,20 @@ enum Command {
         long_about = "Show what an edit of a ClusterClass or Cluster would create, change, rotate (another template takes \
         the place of one, and machines are replaced) and delete: a row for each object, with the fields, old and new, then \
         the sum. Nothing is written, and no hub is asked.\n\n\
-        What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
-        those files would have made; with --kubeconfig it is read from a management cluster. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        Existing objects are read from the files, as `kubectl get -o yaml` writes them, or with --kubeconfig from a \
+        management cluster; with --old they are the objects that those files would have made. Exit code 0 if nothing \
+        changes, 2 if something does, 1 if something is wrong.\n\n\
         Examples:\n  clusterclass diff --old before.yaml -f after.yaml\n  \
         clusterclass diff --kubeconfig management.kubeconfig -f class.yaml"
     )]
     Diff(PlanArgs),
-    /// Say what the objects of Clusters are made of
+    /// Explain the planned objects of Clusters
     #[command(
-        long_about = "Say what the objects of Clusters are made of: the class, the values of variables, and for each object \
-        the patches of the class that touched it, in their order, with the index of the definition. Nothing is written, and \
-        no hub is asked.\n\n\
-        What there is already is looked for as `plan` does. Exit code 0 if all is as it should be, 2 if something \
-        would be written, 1 if something is wrong.\n\n\
+        long_about = "Explain the planned objects of Clusters: the class, the values of variables, and for each \
+            object the patches that changed it, in their order, with the index of the definition. Nothing is \
+            written, and no hub is asked.\n\n\
+        Existing objects are read as by `plan`. Exit code 0 if nothing would be written, 2 if something would, 1 if \
+        something is wrong.\n\n\
         Example:\n  clusterclass explain --kubeconfig management.kubeconfig -n default"
     )]
     Explain(PlanArgs),
@@ -127,8 +129,8 @@ enum Command {
 /// The objects that a command is about.
 #[derive(Debug, Args)]
 struct Files {
-    /// File (YAML or JSON), or directory of such files, with ClusterClasses, the templates that they name, or Clusters; may
-    /// be repeated
+    /// File (YAML or JSON), or directory of such files, with ClusterClasses, their templates, and Clusters; may be
+    /// repeated
     #[arg(
         short = 'f',
         long = "file",
@@ -138,6 +140,19 @@ struct Files {
         value_delimiter = ','
     )]
     named: Vec<PathBuf>,
+}
+
+/// The objects before an edit.
+#[derive(Debug, Args)]
+struct Old {
+    /// File or directory with the objects as they were before; may be repeated
+    #[arg(
+        long = "old",
+        env = "TRIBUTARY_OLD",
+        value_name = "FILE",
+        value_delimiter = ','
+    )]
+    old: Vec<PathBuf>,
 }
 
 /// Files, each a name and its bytes; of a directory its files of YAML and JSON, by name.
@@ -181,7 +196,7 @@ fn documents_of(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
 struct PatchArgs {
     #[command(flatten)]
     files: Files,
-    /// File with variables, a JSON object; they go over those of the Cluster, and `builtin` into its parts
+    /// File with variables, a JSON object; they override those of the Cluster, and within `builtin` single fields
     #[arg(long, env = "TRIBUTARY_VARIABLES", value_name = "FILE")]
     variables: Option<PathBuf>,
     /// Patch this template only, as `control-plane` or `machine-deployment/NAME/bootstrap`; may be repeated
@@ -199,21 +214,15 @@ struct PatchArgs {
 struct ValidateArgs {
     #[command(flatten)]
     files: Files,
-    /// File or directory with the objects as they were before; may be repeated
-    #[arg(
-        long = "old",
-        env = "TRIBUTARY_OLD",
-        value_name = "FILE",
-        value_delimiter = ','
-    )]
-    old: Vec<PathBuf>,
+    #[command(flatten)]
+    before: Old,
 }
 
 /// Classes with their templates, clusters, and what there is of these: in files, or in a management cluster.
 #[derive(Debug, Args)]
 struct PlanArgs {
-    /// File (YAML or JSON), or directory of such files, with ClusterClasses, the templates that they name, Clusters, or what
-    /// there is of these; may be repeated
+    /// File (YAML or JSON), or directory of such files, with ClusterClasses, their templates, Clusters, and the objects
+    /// that exist already; may be repeated
     #[arg(
         short = 'f',
         long = "file",
@@ -223,17 +232,15 @@ struct PlanArgs {
         value_delimiter = ','
     )]
     files: Vec<PathBuf>,
-    /// File or directory with classes, templates and Clusters as they were before; may be repeated
+    #[command(flatten)]
+    before: Old,
+    /// Kubeconfig of a management cluster: existing objects are read from it, and the files are edits of them
     #[arg(
-        long = "old",
-        env = "TRIBUTARY_OLD",
+        long,
+        env = "TRIBUTARY_KUBECONFIG",
         value_name = "FILE",
-        value_delimiter = ',',
-        conflicts_with = "kubeconfig"
+        conflicts_with = "old"
     )]
-    old: Vec<PathBuf>,
-    /// Kubeconfig of a management cluster: read what there is from it, and take the files for edits of that
-    #[arg(long, env = "TRIBUTARY_KUBECONFIG", value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
     /// Context of the kubeconfig; its current one unless given
     #[arg(long, env = "TRIBUTARY_CONTEXT", value_name = "NAME", requires = "kubeconfig")]
@@ -280,7 +287,7 @@ struct RenderArgs {
 ///
 /// # Errors
 ///
-/// One line: what is wrong. What it is wrong with may have been printed.
+/// One line: what is wrong. The findings may have been printed.
 pub fn run(cli: Cli) -> anyhow::Result<(String, Changes)> {
     let nothing = |said| (said, Changes::Nothing);
     match cli.command {
@@ -290,12 +297,12 @@ pub fn run(cli: Cli) -> anyhow::Result<(String, Changes)> {
         Command::Plan(args) => run_plan(&args, documents),
         Command::Diff(args) => run_plan(&args, table),
         Command::Explain(args) => run_plan(&args, explained),
-        Command::Completion(args) => completion::completion(&args, &mut Cli::command()).map(nothing),
+        Command::Completion(args) => completion::completion(&args, Cli::command()).map(nothing),
         Command::Man(args) => completion::man(&args, Cli::command()).map(nothing),
     }
 }
 
-/// What a management cluster has.
+/// The objects of a management cluster.
 fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Listed> {
     api_client::install_crypto_provider()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -315,8 +322,8 @@ fn run_plan(args: &PlanArgs, print: fn(&[Plan]) -> String) -> anyhow::Result<(St
     let planned = match &args.kubeconfig {
         Some(kubeconfig) => plans_of_server(live(args, kubeconfig)?, &files),
         None => {
-            let old = contents(&args.old)?;
-            plans(&files, (!args.old.is_empty()).then_some(old.as_slice()))
+            let old = contents(&args.before.old)?;
+            plans(&files, (!args.before.old.is_empty()).then_some(old.as_slice()))
         }
     };
     let planned = planned.map_err(anyhow::Error::msg)?;
@@ -375,11 +382,11 @@ fn run_patch(args: &PatchArgs) -> anyhow::Result<String> {
     Ok(report.text)
 }
 
-/// Nothing is said if nothing is found; findings are printed even though the command fails.
+/// Prints nothing without findings; prints findings although the command fails.
 fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
     let new = read_estate(&args.files.named)?;
-    let old = read_estate(&args.old)?;
-    let findings = validate(&new, (!args.old.is_empty()).then_some(&old));
+    let old = read_estate(&args.before.old)?;
+    let findings = validate(&new, (!args.before.old.is_empty()).then_some(&old));
     match findings.len() {
         0 => Ok(String::new()),
         _ => Err(told(&findings, "")),

@@ -1,11 +1,10 @@
 //! The program `clusterclass`: tries, checks and previews ClusterClasses, from files or with a management cluster.
 //!
-//! * [`command`]: the flags, the files that are read, and what is printed. [`completion`]: completions and manual pages.
+//! * [`command`]: the flags, the files that are read, and what is printed.
 //!
 //! It needs no hub, and writes nothing to a cluster.
 
 pub mod command;
-pub mod completion;
 
 use std::process::ExitCode;
 

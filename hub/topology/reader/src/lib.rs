@@ -21,7 +21,7 @@ use clusterclass::desired::objects::{Listed, Unread};
 /// The group of Clusters and ClusterClasses.
 const CLUSTER_API_GROUP: &str = "cluster.x-k8s.io";
 
-/// What is read of it, and whether it must be there.
+/// The kinds to read, and whether each must exist.
 const KINDS: [(&str, bool); 5] = [
     ("ClusterClass", true),
     ("Cluster", true),
@@ -34,10 +34,10 @@ const PAGE: u32 = 500;
 /// Most objects that are read.
 const MAX_OBJECTS: usize = 100_000;
 
-/// What is read beside it by who deletes templates: machines may still be of them.
+/// Further kinds to read before deleting templates: machines may still be made from them.
 const KINDS_OF_MACHINES: [(&str, bool); 1] = [("MachineSet", false)];
 
-/// Reads what topologies are made of, in these namespaces, or in all if there are none.
+/// Reads the objects of topologies, in these namespaces, or in all if there are none.
 pub async fn read(client: Client, namespaces: &[&str]) -> anyhow::Result<Listed> {
     read_kinds(client, namespaces, &KINDS).await
 }
@@ -113,7 +113,7 @@ pub async fn client(kubeconfig: &Path, context: Option<&str>) -> anyhow::Result<
     api_client(config, ApiMetrics::register(&mut Registry::default())).context("no client can be made")
 }
 
-/// The types of templates that a class names: wherever a type stands with a name.
+/// The types of templates that a class names: every place with a type and a name.
 fn named(value: &Value, kinds: &mut BTreeSet<(String, String)>) {
     match value {
         Value::Object(fields) => {
@@ -137,7 +137,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What Clusters refer to, in every version in which classes make it, and how the contract of its kind stands.
+    /// The templates that Clusters refer to, in every version that classes use, and the contract of each kind.
     async fn of_clusters(&mut self, templates: &BTreeSet<(String, String)>) -> anyhow::Result<()> {
         let mut kinds = BTreeSet::new();
         for cluster in self.objects.iter().filter(|object| object["kind"] == "Cluster") {
@@ -148,7 +148,7 @@ impl Reader<'_> {
                     Some(version.split_once('/')?.0)
                 });
                 if let (Some(group), Some(kind)) = (group, reference["kind"].as_str()) {
-                    // A version of which no template can be read makes no objects, and any class may name one.
+                    // A version without readable templates makes no objects, and any class may name one.
                     let readable = templates.iter().filter(|template| {
                         let of_group = template.0.split_once('/').is_some_and(|(one, _)| one == group);
                         let of_kind = template.1.strip_suffix("Template") == Some(kind);
@@ -164,7 +164,7 @@ impl Reader<'_> {
             };
             let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
             let name = format!("{}.{}", resource.plural, resource.group);
-            // Who may not read definitions is told of the contract by the version's name.
+            // Without the right to read definitions, the version's name tells the contract.
             if let Ok(definition) = definitions.get(&name).await {
                 let mut value = serde_json::to_value(definition)?;
                 value["kind"] = json!("CustomResourceDefinition");
@@ -184,8 +184,8 @@ impl Reader<'_> {
         Ok(resource)
     }
 
-    /// Adds all objects of a kind that a class names, or notes why there are none: whoever writes one class has no say in
-    /// the others.
+    /// Adds all objects of a kind that a class names, or notes why there are none: one class has no influence on the
+    /// others.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a management cluster answers, and what is read of it then.
+//! Tests of reading a management cluster.
 
 use std::path::PathBuf;
 

@@ -114,7 +114,7 @@ fn another_directory_is_filled_completely_and_never_mixed() {
     assert!(error.to_string().contains("another authority"), "{error}");
 }
 
-/// While an authority is replaced the file has both, and whoever issues something into it takes none away.
+/// While an authority is replaced the file has both, and issuing into it removes neither.
 #[test]
 fn a_file_with_several_authorities_stays_as_it_is() {
     let directory = tempfile::tempdir().expect("directory");

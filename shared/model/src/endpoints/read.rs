@@ -48,7 +48,7 @@ fn length(bytes: &[u8]) -> Option<(usize, &[u8])> {
     None
 }
 
-/// How many endpoints these bytes are; `None`: they are not in the form in which endpoints are written.
+/// Number of endpoints in these bytes; `None`: they are not in the form in which endpoints are written.
 pub(super) fn scan(bytes: &[u8]) -> Option<u32> {
     let (mut fields, mut count) = (Fields(bytes), 0);
     for (tag, endpoint) in fields.by_ref() {
@@ -95,7 +95,7 @@ pub(super) fn address(text: &[u8]) -> Option<IpAddr> {
     left.0.is_empty().then_some(address.into())
 }
 
-/// What is left of a text after the parts that were printed: compares without a copy.
+/// The rest of a text after the parts printed so far: compares without a copy.
 struct Printed<'a>(&'a [u8]);
 
 impl fmt::Write for Printed<'_> {

@@ -1,11 +1,11 @@
-//! When a member that takes back most of its exports at once is held: values only. The fold says what follows, the writer
-//! when.
+//! The policy on mass withdrawals: a member that withdraws most of its exports at once is put on hold. Values only: the
+//! fold says what follows, the writer when.
 
 /// Longest time within which removals are counted, in milliseconds: for so long what was removed is remembered.
 pub const BRAKE_WITHIN_MILLIS_MAX: u64 = 10 * 60 * 1_000;
 
-/// Default limit of a hold in milliseconds: 15 minutes, the time of a source's
-/// Lease. That is enough to bring a definition back, and what was meant to go does not wait for somebody who reads alerts.
+/// Default limit of a hold in milliseconds: 15 minutes, the time of a source's Lease. That is enough to restore a
+/// definition, and a wanted removal does not wait for somebody who reads alerts.
 pub const BRAKE_LONGEST_MILLIS: u64 = 15 * 60 * 1_000;
 
 /// The removal brake.
@@ -17,9 +17,9 @@ pub struct Brake {
     pub exports: u32,
     /// And this share of those that the member had, in per cent: 1 to 100.
     pub percent: u8,
-    /// Taken back within so many milliseconds, at most [`BRAKE_WITHIN_MILLIS_MAX`].
+    /// Withdrawn within so many milliseconds, at most [`BRAKE_WITHIN_MILLIS_MAX`].
     pub within_millis: u64,
-    /// After so many milliseconds what is held goes, whether or not somebody decided; `None`: it waits for a decision.
+    /// After so many milliseconds a hold ends, decision or not; `None`: it waits for a decision.
     pub longest_millis: Option<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Default for Brake {
 }
 
 impl Brake {
-    /// Whether a member is held that took back so many of so many exports within the time.
+    /// Returns true if a member that withdrew so many of so many exports within the time is put on hold.
     pub fn holds(&self, removed: u64, exports: u64) -> bool {
         let share = exports.saturating_mul(self.percent.into()).div_ceil(100);
         self.enabled && removed >= u64::from(self.exports).max(1) && removed >= share

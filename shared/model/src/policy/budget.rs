@@ -5,7 +5,7 @@ use std::array;
 
 use super::super::{EncodedFact, Fact};
 
-/// What a budget limits.
+/// A limit of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Limit {
     /// ServiceExports.
@@ -45,7 +45,7 @@ impl Limit {
         }
     }
 
-    /// What it counts, in words.
+    /// The counted things, in words.
     pub fn what(self) -> &'static str {
         match self {
             Self::Exports => "ServiceExports",
@@ -57,7 +57,7 @@ impl Limit {
         }
     }
 
-    /// What holds where no policy says otherwise: far above what a cluster of the fleets that are measured has.
+    /// The limit if no policy states one: far above the use of a cluster in the measured fleets.
     pub fn default_most(self) -> u64 {
         match self {
             Self::Exports => 10_000,
@@ -70,7 +70,7 @@ impl Limit {
     }
 }
 
-/// What one member may have.
+/// The budget of one member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget([u64; Limit::ALL.len()]);
 
@@ -86,7 +86,7 @@ impl Budget {
         self.0[limit as usize]
     }
 
-    /// What several rules give together: of each limit the most that one of them states, or else the default.
+    /// The budget from several rules: of each limit the most that one of them states, or else the default.
     pub fn of<'a>(rules: impl Iterator<Item = &'a BudgetRule>) -> Self {
         let stated = rules.fold(BudgetRule::default(), |one, other| {
             BudgetRule(array::from_fn(|index| one.0[index].max(other.0[index])))
@@ -105,7 +105,7 @@ impl Budget {
     }
 }
 
-/// What a rule says of budgets; what it does not speak of it leaves to other rules.
+/// A rule's limits; the missing ones are left to other rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BudgetRule([Option<u64>; Limit::ALL.len()]);
 
@@ -117,12 +117,12 @@ impl BudgetRule {
     }
 }
 
-/// What a member has recorded.
+/// A member's use of its budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage([u64; Limit::ALL.len()]);
 
 impl Usage {
-    /// What one fact takes. A removal takes nothing.
+    /// The usage of one fact. A removal takes nothing.
     pub fn of(fact: &EncodedFact) -> Self {
         let mut usage = Self::default();
         let mut count = |limit: Limit, much: usize| usage.0[limit as usize] = much as u64;
@@ -140,7 +140,7 @@ impl Usage {
         usage
     }
 
-    /// How much of it counts for this limit.
+    /// The amount that counts for this limit.
     pub fn of_limit(&self, limit: Limit) -> u64 {
         self.0[limit as usize]
     }
@@ -152,14 +152,14 @@ impl Usage {
         }))
     }
 
-    /// What is left without the other.
+    /// The usage without the other.
     pub fn without(self, other: Self) -> Self {
         Self(array::from_fn(|index| {
             self.0[index].saturating_sub(other.0[index])
         }))
     }
 
-    /// Whether less of something is there than before.
+    /// Returns true if any amount is less than before.
     pub fn is_less_than(&self, before: &Self) -> bool {
         self.0.iter().zip(before.0).any(|(now, before)| *now < before)
     }

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use super::ServiceRule;
 use crate::ServiceKey;
 
-/// What rules about one member say of imports together.
+/// The import rules for one member together.
 #[derive(Debug, Clone, Default)]
 pub struct Imports {
-    /// Those of each rule that speaks of imports, in the order of the policy; `None`: none does.
+    /// The patterns of each rule on imports, in the order of the policy; `None`: none does.
     rules: Option<Vec<Arc<[ServiceRule]>>>,
 }
 
 impl Imports {
-    /// What these rules allow together; without any, everything.
+    /// The imports that these rules allow together; without any, everything.
     pub(super) fn of(rules: impl Iterator<Item = Arc<[ServiceRule]>>) -> Self {
         let rules: Vec<_> = rules.collect();
         Self {
@@ -21,7 +21,7 @@ impl Imports {
         }
     }
 
-    /// Whether it takes the import of a service.
+    /// Returns true if it accepts the import of a service.
     pub fn allow(&self, service: &ServiceKey) -> bool {
         self.entries()
             .is_none_or(|mut entries| entries.any(|one| one.matches(service)))

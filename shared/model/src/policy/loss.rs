@@ -1,4 +1,4 @@
-//! What becomes of members that are lost: values only. The fold says what follows, the writer when.
+//! The policy on lost members: values only. The fold says what follows, the writer when.
 
 use std::{fmt, str::FromStr};
 
@@ -9,24 +9,24 @@ pub const LOSS_MILLIS_MAX: u64 = 7 * 24 * 60 * 60 * 1_000;
 /// Fewest members whose loss at one time counts as the hub's own fault.
 pub const SELF_PRESERVATION_LOST_MIN: u64 = 2;
 
-/// What becomes of lost members.
+/// The policy on lost members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
-    /// What is done about their endpoints.
+    /// The action on their endpoints.
     pub action: LossAction,
     /// After so much silence, in milliseconds: at least [`LOSS_DETECTED_MILLIS`].
     pub after_millis: u64,
     /// The share of all members, in per cent, whose loss at one time is taken for the hub's own fault; 100 and fewer than
     /// two members never are.
     pub self_preservation_percent: u8,
-    /// How long nothing is withdrawn then, in milliseconds, however many stay lost.
+    /// Longest time for which self-preservation withdraws nothing, in milliseconds, however many members stay lost.
     pub self_preservation_millis: u64,
 }
 
-/// What is done about the endpoints of a member that stays lost, as long as another one has a ready endpoint.
+/// The action on the endpoints of a member that stays lost, as long as another one has a ready endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum LossAction {
-    /// They are taken back.
+    /// They are withdrawn.
     #[default]
     Withdraw,
     /// They stand, and none is ready.
@@ -68,7 +68,7 @@ impl FromStr for LossAction {
 }
 
 impl Loss {
-    /// How many members lost at one time, out of so many, are taken for the hub's own fault.
+    /// Number of members, out of so many, whose loss at one time is taken for the hub's own fault.
     pub fn too_many(&self, members: u64) -> u64 {
         let share = members.saturating_mul(self.self_preservation_percent.into());
         share.div_ceil(100).max(SELF_PRESERVATION_LOST_MIN)

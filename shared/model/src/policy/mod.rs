@@ -1,9 +1,9 @@
-//! The policy of a clusterset: what each member may export, with which addresses, what it takes, and which export stands
-//! first.
-//! Values and verdicts only: how a document becomes a policy is the business of `wire`, what follows from a verdict the fold's.
+//! The policy of a clusterset: what each member may export, with which addresses, what it imports, and which export
+//! comes first. Values and verdicts only: how a document becomes a policy is the business of `wire`, what follows from
+//! a verdict the fold's.
 //!
-//! A rule names members, and allows. Who is named by no rule that speaks of exports may export everything, and the same
-//! goes for addresses and imports: without a policy all is as KEP-1645 has it. Rules that name the same member add up.
+//! A rule names members, and allows. A member without a rule on exports may export everything, and the same holds for
+//! addresses and imports: without a policy all is as KEP-1645 has it. Rules that name the same member add up.
 
 mod brake;
 mod budget;
@@ -43,40 +43,40 @@ const NAMED_MAX: usize = 5;
 pub struct Policy {
     /// The document as it was given: what is recorded, and shown again.
     pub document: Box<str>,
-    /// Which export of a service stands first.
+    /// The order of a service's exports.
     pub precedence: Precedence,
-    /// What becomes of members that are lost.
+    /// The policy on lost members.
     pub loss: Loss,
-    /// When a member that takes back most of its exports at once is held.
+    /// The policy on mass withdrawals: a member that withdraws most of its exports at once is put on hold.
     pub brake: Brake,
-    /// What members may do. Names are unique.
+    /// Rules for members. Names are unique.
     pub rules: Vec<MemberRule>,
 }
 
-/// Which export of a service stands first.
+/// The order of a service's exports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Precedence {
     /// The oldest one, as KEP-1645 says.
     #[default]
     Oldest,
-    /// The one that stood first already, until an operator lets it go.
+    /// The export that was first already, until an operator releases it.
     Incumbent,
 }
 
-/// What some members may do. What it does not speak of it leaves to other rules.
+/// A rule for some members. A missing part is left to other rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberRule {
-    /// How messages call it.
+    /// Its name in messages.
     pub name: Box<str>,
     /// The members it is about.
     pub members: Vec<Pattern>,
-    /// What they may export; `None`: it does not speak of exports.
+    /// The services that they may export; `None`: it has no rule on exports.
     pub exports: Option<Vec<ServiceRule>>,
     /// Ranges in which their endpoints' addresses may lie; `None`: it does not speak of addresses.
     pub endpoints: Option<Vec<AddressRange>>,
     /// The imports that they take; `None`: it does not speak of imports. Every session of such a member shares it.
     pub imports: Option<Arc<[ServiceRule]>>,
-    /// How much they may have recorded.
+    /// Their budget.
     pub budget: BudgetRule,
 }
 
@@ -90,7 +90,7 @@ pub struct ServiceRule {
 }
 
 impl MemberRule {
-    /// Whether it is about this member.
+    /// Returns true if it is about this member.
     pub fn names(&self, cluster: &ClusterId) -> bool {
         self.members
             .iter()
@@ -99,13 +99,13 @@ impl MemberRule {
 }
 
 impl ServiceRule {
-    /// Whether the service is among these.
+    /// Returns true if the service is among these.
     pub fn matches(&self, service: &ServiceKey) -> bool {
         let any = |patterns: &[Pattern], name: &str| patterns.iter().any(|pattern| pattern.matches(name));
         any(&self.namespaces, &service.namespace) && any(&self.services, &service.name)
     }
 
-    /// How many words that are.
+    /// Number of words in it.
     fn word_count(&self) -> usize {
         self.namespaces.len() * self.services.len()
     }
@@ -142,7 +142,7 @@ impl Policy {
         ))
     }
 
-    /// What the rules about a member allow that speak of such a thing, if some do and none allows this.
+    /// The patterns allowed by a member's rules on such things, if there are rules and none allows this one.
     fn denied_by<'a>(
         &'a self,
         cluster: &'a ClusterId,
@@ -167,7 +167,7 @@ impl Policy {
         Imports::of(rules.filter_map(|rule| rule.imports.clone()))
     }
 
-    /// Whether another policy has the very rules on imports that this one has, whatever else they say.
+    /// Returns true if another policy has the same rules on imports, whatever else it has.
     pub fn agrees_on_imports(&self, other: &Self) -> bool {
         fn speaking(policy: &Policy) -> impl Iterator<Item = (&[Pattern], &[ServiceRule])> {
             let rules = policy.rules.iter();
@@ -176,12 +176,12 @@ impl Policy {
         speaking(self).eq(speaking(other))
     }
 
-    /// How much a member may have recorded.
+    /// The budget of a member.
     pub fn budget_of(&self, cluster: &ClusterId) -> Budget {
         Budget::of(self.rules_of(cluster).map(|rule| &rule.budget))
     }
 
-    /// The ranges in which a member's addresses must lie; `None`: nothing is said of them.
+    /// The ranges in which a member's addresses must lie; `None`: there is no rule on them.
     pub fn ranges_of(&self, cluster: &ClusterId) -> Option<Vec<AddressRange>> {
         let speaking = self.rules_of(cluster).filter_map(|rule| rule.endpoints.as_ref());
         let lists: Vec<&Vec<AddressRange>> = speaking.collect();
@@ -207,12 +207,12 @@ impl Policy {
     }
 }
 
-/// Whether an address lies in one of these ranges.
+/// Returns true if an address lies in one of these ranges.
 pub fn lies_in(ranges: &[AddressRange], address: IpAddr) -> bool {
     ranges.iter().any(|range| range.contains(address))
 }
 
-/// The first of what a list allows, for a list may say more than a message holds many times over.
+/// The first patterns of a list, because a list may be many times longer than a message.
 fn said_by(rule: &MemberRule, list: &[ServiceRule]) -> String {
     let allowed: usize = list.iter().map(ServiceRule::word_count).sum();
     if allowed == 0 {

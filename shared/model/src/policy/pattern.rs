@@ -1,5 +1,5 @@
-//! Patterns of names: what stands there, and `*` for any characters, none included. Matching is bounded by the
-//! lengths of both; it never goes back further than to the last `*`.
+//! Patterns of names: literal characters, and `*` for any number of characters, including none. Matching is bounded by
+//! the lengths of both; it never goes back further than to the last `*`.
 
 use std::{fmt, str::FromStr};
 
@@ -44,11 +44,11 @@ impl Pattern {
         Self("*".into())
     }
 
-    /// Whether it matches a whole name.
+    /// Returns true if it matches a whole name.
     pub fn matches(&self, name: &str) -> bool {
         let (pattern, name) = (self.0.as_bytes(), name.as_bytes());
         let (mut at, mut seen) = (0, 0);
-        // Where the last `*` stands, and up to where of the name it has been tried.
+        // The last `*`, and the end of the name's part that was tried for it.
         let mut star: Option<(usize, usize)> = None;
         while seen < name.len() {
             match (pattern.get(at), star) {

@@ -73,7 +73,7 @@ impl AddressRange {
         Self { first, prefix }
     }
 
-    /// Whether an address lies in it. One of another family does not.
+    /// Returns true if an address lies in it. One of another family does not.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.first.is_ipv4() == address.is_ipv4() && Self::around(address, self.prefix).first == self.first
     }

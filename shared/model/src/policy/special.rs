@@ -1,24 +1,25 @@
-//! What no cluster serves to others, whatever a policy says: namespaces that Kubernetes keeps for itself, and
-//! addresses that lead somewhere else in every network. The hub's derivation leaves them out, and the importing agent
-//! refuses them once more: neither relies on the other.
+//! Namespaces and addresses that no cluster serves to others, whatever a policy says: namespaces that Kubernetes keeps
+//! for itself, and addresses that lead somewhere else in every network. The hub's derivation leaves them out, and the
+//! importing agent refuses them once more: neither relies on the other.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// The namespaces that Kubernetes keeps for itself. Others that begin with `kube-` are users'.
 pub const RESERVED_NAMESPACES: [&str; 3] = ["kube-node-lease", "kube-public", "kube-system"];
 
-/// Cloud providers' metadata services outside the link-local ranges: whoever reaches them reads credentials.
+/// Cloud providers' metadata services outside the link-local ranges: their answers contain credentials.
 const METADATA_V4: [Ipv4Addr; 2] = [Ipv4Addr::new(168, 63, 129, 16), Ipv4Addr::new(100, 100, 100, 200)];
 const METADATA_V6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 /// Longest prefix of ::/96, the IPv4-compatible addresses.
 const V4_COMPATIBLE_BITS: u32 = 32;
 
-/// Whether Kubernetes keeps the namespace for itself: nothing is exported from it, and nothing imported into it.
+/// Returns true if Kubernetes keeps the namespace for itself: nothing is exported from it, and nothing imported into
+/// it.
 pub fn is_reserved_namespace(namespace: &str) -> bool {
     RESERVED_NAMESPACES.contains(&namespace)
 }
 
-/// What an address is that no endpoint of a cluster can have; `None`: it may be one.
+/// The kind of an address that no endpoint of a cluster can have; `None`: it may be an endpoint's.
 pub fn special(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => special_v4(address),

@@ -82,7 +82,7 @@ pub fn advised() -> Vec<String> {
     ]
 }
 
-/// The commands of a program in its help: lines that begin with its name, with those that they go on in.
+/// The commands of a program in its help: lines that begin with its name, with their continuations.
 pub fn examples(program: &str, help: &str) -> Vec<String> {
     let help = help.replace("\\\n", " ");
     let lines = help.lines().map(str::trim);

@@ -28,7 +28,7 @@ pub fn ip_family() -> impl Strategy<Value = IpFamily> {
     select(vec![IpFamily::V4, IpFamily::V6])
 }
 
-/// How a service is reached.
+/// A type of a service.
 pub fn service_type() -> impl Strategy<Value = ServiceType> {
     select(vec![ServiceType::ClusterSetIp, ServiceType::Headless])
 }

@@ -1,5 +1,5 @@
-//! Rules of EndpointSlices: counts, ports, hostnames, and addresses as the API server checks them; beyond it,
-//! no multicast address passes, for none is an endpoint's.
+//! Rules of EndpointSlices: counts, ports, hostnames, and addresses as the API server checks them; in addition no
+//! multicast address passes, because none is an endpoint's.
 
 use std::{
     collections::BTreeSet,
@@ -85,7 +85,7 @@ fn endpoint(endpoint: EndpointView<'_>, family: IpFamily) -> Result<(), InvalidV
         .map_or(Ok(()), |zone| bounded_text("zone", zone, ZONE_BYTES_MAX))
 }
 
-/// What is wrong with an address.
+/// Checks an address.
 fn address(address: &IpAddr, family: IpFamily) -> Result<(), String> {
     let special = match (address, family) {
         (IpAddr::V4(v4), IpFamily::V4) => special_v4(*v4),

@@ -26,7 +26,7 @@ const SLICE_PREFIX: &str = "endpointslice.kubernetes.io/";
 const RESERVED_IN_WORDS: &str = "kubernetes.io/, multicluster.kubernetes.io/, tributary.dev/, app.kubernetes.io/managed-by, and headless and \
      service-proxy-name of service.kubernetes.io/";
 /// Domains of labels and annotations by which other controllers act on the object that carries them: they delete it,
-/// adopt it, or route by it. An importing cluster carries none of them, nor of their subdomains, unless it is told to.
+/// adopt it, or route by it. An importing cluster carries none of them, nor of their subdomains, unless told to.
 const OTHER_CONTROLLERS: [&str; 8] = [
     "argoproj.io",
     "cilium.io",

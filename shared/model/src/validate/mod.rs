@@ -21,16 +21,16 @@ pub use metadata::{
 pub use property::{cluster_property, health, property_name};
 pub use text::{bounded_text, identity};
 
-/// How much of a refused value a message repeats, in characters.
+/// Characters of a refused value that a message repeats.
 pub const SHOWN_VALUE_CHARACTERS_MAX: usize = 80;
 
 /// A value that breaks a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{field}: {problem}")]
 pub struct InvalidValue {
-    /// Where it stands, for example `ports[2].name`.
+    /// The field, for example `ports[2].name`.
     pub field: String,
-    /// What is wrong with it and what to do.
+    /// Problem and next step.
     pub problem: String,
 }
 

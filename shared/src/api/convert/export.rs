@@ -285,7 +285,7 @@ fn metadata(map: Option<&BTreeMap<String, String>>) -> Metadata {
         .collect()
 }
 
-/// Stands for the spec of a Service that has none.
+/// Replaces the spec of a Service that has none.
 static EMPTY_SPEC: std::sync::LazyLock<ServiceSpec> = std::sync::LazyLock::new(ServiceSpec::default);
 
 #[cfg(test)]

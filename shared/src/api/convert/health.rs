@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 
 use crate::model::{fact::IDENTITY_STRING_BYTES_MAX, health::FAILED_CHECKS_MAX};
 
-/// How a failed check's line begins; a passed one has `[+]`.
+/// Prefix of a failed check's line; a passed one has `[+]`.
 const FAILED_CHECK_PREFIX: &str = "[-]";
 
-/// What an API server answers when it is asked how it does.
+/// An API server's answer to a health probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ProbeAnswer {
     /// All is well.

@@ -34,7 +34,7 @@ fn fault(seen: &HubSeen) -> (&'static str, String, String) {
     (fault.name, what, fix.expect("a fix"))
 }
 
-/// What was seen when the handshake showed something else.
+/// The findings with a different handshake.
 fn showing(change: impl FnOnce(&mut Shown)) -> HubSeen {
     let mut seen = seen();
     if let Some(Ok(shown)) = &mut seen.shown {

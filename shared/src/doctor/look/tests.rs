@@ -35,7 +35,7 @@ fn at(address: SocketAddr) -> HubAddress {
     format!("https://{address}").parse().expect("an address")
 }
 
-/// What a doctor with `east`'s certificate says of a hub that shows these files.
+/// The checks of a doctor with `east`'s certificate on a hub that shows these files.
 async fn said_of(server: &crate::tls::Pem, east: &Credentials) -> Vec<Check> {
     let (listener, address) = listener().await;
     let live = LiveCredentials::new(credentials(server));
@@ -160,7 +160,7 @@ async fn somebody_else_than_our_hub_is_seen() {
     }
 }
 
-/// What is said of the files in a directory.
+/// The checks of the files in a directory.
 fn said_of_files(cert: &[u8], key: &[u8], ca: &[u8]) -> Vec<Check> {
     let place = tempfile::tempdir().expect("a directory");
     let write = |name: &str, bytes: &[u8]| {

@@ -1,5 +1,5 @@
-//! What a hub is told of its clients' certificates: denied keys, lists of revoked certificates, issuers that renew; and
-//! that what is open ends with a reason when the files that are loaded refuse it.
+//! Tests of the rules on clients' certificates: denied keys, revocation lists, renewal issuers; and that open
+//! connections end with a reason when the loaded files refuse them.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ fn told(pem: &Pem, clients: &ClientPem) -> Credentials {
     Credentials::with_clients(pem, clients).expect("usable")
 }
 
-/// A connection that is open under `member` when the hub is told something else.
+/// A connection that is open under `member` when the hub loads other files.
 async fn ends(hub_pem: &Pem, member: &Arc<LiveCredentials>, clients: &ClientPem, after: &Pem) -> String {
     let live = LiveCredentials::new(told(hub_pem, &ClientPem::default()));
     let mut hub = Hub::new(live.clone());
@@ -36,7 +36,7 @@ async fn ends(hub_pem: &Pem, member: &Arc<LiveCredentials>, clients: &ClientPem,
     live.replace(told(after, clients)).expect("the same hub");
     let status = pair.server.peer().lifetime.ended().await;
     assert_eq!(status.code(), Code::PermissionDenied);
-    // It is cut soon after: whoever serves it reads its end.
+    // It is cut soon after: its server reads its end.
     assert_eq!(pair.server.read(&mut [0]).await.expect("an end"), 0);
     drop(pair);
     let mut connector = hub.connector(member.clone(), &["https://hub:7443"]);

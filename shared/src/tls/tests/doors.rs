@@ -1,4 +1,4 @@
-//! How many may come to the port, and who goes for whom.
+//! Tests of the connection limits of the port, and of the order of eviction.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,7 +31,7 @@ async fn closed(socket: &mut BoxedIo) {
     assert_eq!(read.expect("closed by the hub"), 0);
 }
 
-/// What a hub says to somebody for whom it has no place.
+/// The refusal to a client for which the hub has no place.
 async fn refused(hub: &Hub, credentials: Arc<LiveCredentials>) -> String {
     let mut connector = hub.connector(credentials, &["https://hub:7443"]);
     let mut refused = dialled(&mut connector).await.expect("the handshake succeeds");

@@ -51,7 +51,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than anything that a test waits for takes.
 const ANSWER_WAIT: Duration = Duration::from_secs(20);
 
-/// What is awaited. A test in which it never comes fails with these words, and does not wait for ever.
+/// Awaits the result. A test in which it never comes fails with this message instead of waiting for ever.
 pub(super) async fn in_time<T>(what: &str, awaited: impl Future<Output = T>) -> T {
     let waited = tokio::time::timeout(ANSWER_WAIT, awaited).await;
     waited.unwrap_or_else(|_| panic!("waited {ANSWER_WAIT:?} in vain: {what}"))
@@ -127,7 +127,7 @@ impl Pair {
     }
 }
 
-/// What a client whose certificate the hub refuses is told: in TLS 1.3 at its first read.
+/// The alert to a client whose certificate the hub refuses: in TLS 1.3 at its first read.
 pub(super) async fn refusal(stream: &mut TlsStream<BoxedIo>) -> String {
     let error = stream.read_u8().await.expect_err("refused");
     crate::tls::explain(&error).unwrap_or_else(|| panic!("no reason in {error:?}"))

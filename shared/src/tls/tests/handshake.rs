@@ -1,4 +1,4 @@
-//! Who may connect to whom.
+//! Tests of the clients and servers that accept each other.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! That no connection outlives its certificate or gets older than connections get, that whoever serves it hears why,
-//! and that it is cut then.
+//! Tests that no connection outlives its certificate or the maximum age, that its service learns the reason, and that
+//! it is cut then.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -20,8 +20,8 @@ const OPERATOR: &str = "spiffe://example.org/clusterset/default/operator/ann";
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-/// What a connection is told under a certificate that lasts for so long. It goes on until `works_until` at least, and
-/// is cut before `over`, by the time of the test.
+/// The end of a connection whose certificate lasts for so long. It works until `works_until` at least, and is cut
+/// before `over`, by the time of the test.
 async fn ends(lasts: Duration, works_until: Duration, over: Duration) -> Status {
     let ca = Authority::new("ca");
     let member = live(&ca.issue(&Wanted {
@@ -38,7 +38,7 @@ async fn ends(lasts: Duration, works_until: Duration, over: Duration) -> Status 
     assert!(lifetime.why().is_none(), "{:?}", lifetime.why());
     let told = tokio::time::timeout(over - works_until, lifetime.ended()).await;
     let told = told.expect("nobody says that it is over");
-    // Whoever serves it reads its end.
+    // Its server reads its end.
     assert_eq!(pair.server.read(&mut [0]).await.expect("an end"), 0);
     told
 }
@@ -56,7 +56,7 @@ async fn what_is_as_old_as_connections_get_ends_and_not_all_at_once() {
     let told = ends(month, youngest - MINUTE, CONNECTION_AGE_MAX + MINUTE).await;
     assert_eq!(told.code(), Code::Unavailable);
     assert!(told.message().contains("connect again"), "{told}");
-    // Those that began together do not all end together.
+    // Connections that began together do not all end together.
     let ca = Authority::new("ca");
     let (mut hub, operator) = (Hub::new(ca.live(HUB)), ca.live(OPERATOR));
     let (mut open, mut ends) = (Vec::new(), BTreeSet::new());

@@ -1,5 +1,5 @@
-//! An intermediate that signs members' certificates only: what it has signed counts for nothing else. And the pin by which
-//! a hub is known to whoever has nothing more.
+//! An intermediate that signs members' certificates only: what it has signed counts for nothing else. And the pin by
+//! which a hub is recognised without anything more.
 
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, PublicKeyData, SanType};
 use rustls_pki_types::{CertificateDer, UnixTime, pem::PemObject};
@@ -101,7 +101,7 @@ fn a_hub_is_known_by_the_pin_of_its_authority_and_nobody_else_is() {
     ] {
         proves(pinned, leaf, &others).expect_err("not the hub");
     }
-    // A hub that the intermediate for members made of itself.
+    // A hub's certificate that the intermediate for members signed.
     let marked = intermediate(&ours, Some(ONLY_MEMBERS));
     let [leaf, over] = chain(&marked, HUB);
     proves(pin(&root), &leaf, &[over.clone(), root.clone()]).expect_err("no hub");

@@ -32,7 +32,7 @@ impl Intermediate {
         }
     }
 
-    /// What stands in tls.crt, tls.key and ca.crt after a renewal: another key, and the chain up to the root.
+    /// The content of tls.crt, tls.key and ca.crt after a renewal: another key, and the chain up to the root.
     fn renewed(&self, root: &Authority, uri: &str) -> Pem {
         let mut params = CertificateParams::default();
         params.extended_key_usages = vec![
@@ -102,7 +102,7 @@ async fn another_intermediate_of_the_root_is_heard_and_renews_nothing_unless_the
     }
 }
 
-/// What is in the file of `--tls-cert` if only the first certificate of it was copied.
+/// The file of `--tls-cert` if only its first certificate was copied.
 #[test]
 fn a_certificate_without_what_it_leads_over_is_refused() {
     for (root, intermediate) in issuers() {

@@ -16,7 +16,7 @@ pub(crate) struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
 }
 
-/// What a certificate holds; valid now and for one day unless changed.
+/// The content of a certificate; valid now and for one day unless changed.
 pub(crate) struct Wanted<'a> {
     pub uris: &'a [&'a str],
     pub usages: &'a [ExtendedKeyUsagePurpose],

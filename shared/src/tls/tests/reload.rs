@@ -91,7 +91,7 @@ async fn new_roots_let_new_members_in_and_keep_old_ones_out() {
     let mut connector = hub.connector(old_member, &["https://hub:7443"]);
     let mut late = dialled(&mut connector).await.expect("dialled");
     assert!(refusal(&mut late).await.contains("issue it with the hub's CA"));
-    // It is told why, and then it is cut.
+    // It gets the reason, and then it is cut.
     connected.works().await;
     let told = connected.server.peer().lifetime.ended().await;
     assert!(told.message().contains("no root of this hub any more"), "{told}");

@@ -1,4 +1,4 @@
-//! Which authority may certify whom, and what those of ours must say.
+//! Tests of the identities that an authority may certify, and of the names that ours must have.
 
 use rcgen::{ExtendedKeyUsagePurpose, IsCa, KeyUsagePurpose, SanType};
 use rustls_pki_types::{CertificateDer, pem::PemObject};

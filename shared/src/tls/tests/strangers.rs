@@ -1,4 +1,4 @@
-//! The port at which clusters join, against strangers who fill it: whoever has something to say gets in.
+//! The join port, against unauthenticated peers that fill it: a peer with a request gets in.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,7 +20,7 @@ use crate::tls::{
     accept_strangers,
 };
 
-/// A hub's port for joining, and those who come to it.
+/// A hub's port for joining, and its clients.
 struct Door {
     authority: Authority,
     pipes: Pipes,
@@ -52,7 +52,7 @@ impl Door {
         connected.expect("without a certificate")
     }
 
-    /// Both ends of a connection over which something is said.
+    /// Both ends of a connection with traffic.
     async fn joins(&mut self) -> (TlsStream<BoxedIo>, StrangerConnection<DuplexStream>) {
         let mut client = self.encrypted().await;
         let next = in_time("a place for who joins", self.strangers.next()).await;
@@ -96,7 +96,7 @@ async fn who_keeps_all_places_at_the_joining_port_loses_them_by_time() {
         assert_eq!(read.expect("an end"), 0);
         assert!(server.write_all(b"b").await.is_err(), "nothing is said over it");
     }
-    // Whoever serves them lets them go then.
+    // Their server closes them then.
     drop(kept);
     door.joins().await;
 }

@@ -40,7 +40,7 @@ fn slice(revision: u64, endpoints: u32, changed: u32) -> DesiredItem {
     }
 }
 
-/// What is sent of the way from one item to another.
+/// The message sent on the way from one item to another.
 fn sent(base: &DesiredItem, item: &DesiredItem) -> Option<Bytes> {
     encode_difference(&encode_desired(base), &encode_desired(item), item)
 }
@@ -185,8 +185,8 @@ fn a_whole_object_of_a_newer_hub_is_known_by_its_key() {
     );
 }
 
-/// So that the difference's own bytes are known when the wire of a neighbour is looked at. What stands in `difference`
-/// is zstd's affair and may be another with its next release; it is read by any.
+/// So that the difference's own bytes are known when the wire of a neighbour is looked at. The bytes of `difference`
+/// are zstd's affair and may change with its next release; any release reads them.
 #[test]
 fn the_bytes_around_a_difference_are_frozen() {
     let difference = v1::ItemDifference {

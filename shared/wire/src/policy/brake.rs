@@ -8,10 +8,10 @@ use model::{
     validate::{self, InvalidValue},
 };
 
-/// What `longest` says where what is held waits for a decision.
+/// Value of `longest` with which a hold waits for a decision.
 const UNLIMITED: &str = "unlimited";
 
-/// What a document may say of the brake; what it leaves out is as if nothing was said.
+/// The hold's settings in a document; a missing one is not set.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct BrakeRule {

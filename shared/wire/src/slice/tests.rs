@@ -57,7 +57,7 @@ fn endpoint_field() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A field of a slice, of which any may be missing, come again, or stand anywhere.
+/// A field of a slice; any may be missing, repeated, or anywhere.
 fn slice_field() -> impl Strategy<Value = Vec<u8>> {
     let rough = vec(endpoint_field(), 0..4).prop_map(|fields| fields.concat());
     let fair = ip_family().prop_flat_map(any_endpoint);

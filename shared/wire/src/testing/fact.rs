@@ -40,7 +40,7 @@ pub fn cluster_property() -> impl Strategy<Value = ClusterProperty> {
         .prop_map(|(name, value)| ClusterProperty { name, value })
 }
 
-/// What an agent reports of its cluster's health, of this release or of one before.
+/// An agent's report of its cluster's health, of this release or an older one.
 pub fn health() -> impl Strategy<Value = Health> {
     let state = select(vec![
         ControlPlane::Ready,
@@ -116,7 +116,7 @@ pub fn member_fact() -> impl Strategy<Value = Fact> {
     ]
 }
 
-/// What is known of a key.
+/// The terms of a key.
 pub fn key_terms() -> impl Strategy<Value = KeyTerms> {
     let accepted = prop_oneof![
         Just(KeyAcceptance::Pinned),
@@ -302,7 +302,7 @@ pub fn event() -> impl Strategy<Value = Event> {
     )
 }
 
-/// Who wrote last to an object.
+/// The last writer of an object.
 pub fn changed_by() -> impl Strategy<Value = ChangedBy> {
     let at = (0..=CREATED_AT_SECONDS_MAX as u64).prop_map(|seconds| UnixMillis(seconds * 1_000));
     let manager = format!("[ -~]{{1,{MANAGER_BYTES_MAX}}}");

@@ -74,7 +74,7 @@ pub fn observation() -> impl Strategy<Value = Observation> {
     })
 }
 
-/// What stands in a member's cluster.
+/// The applied position of a member's cluster.
 pub fn applied() -> impl Strategy<Value = Applied> {
     let parked = prop_oneof![Just((0, 0)), (1..=u32::MAX, 0..=PARKED_AGE_MAX_MILLIS)];
     let named = btree_set(service_key(), 0..4);
@@ -113,7 +113,7 @@ fn certificate() -> impl Strategy<Value = Bytes> {
     vec(any::<u8>(), 1..9).prop_map(Bytes::from)
 }
 
-/// What an agent says.
+/// A message of an agent.
 pub fn agent_message() -> impl Strategy<Value = AgentMessage> {
     prop_oneof![
         hello().prop_map(|hello| AgentMessage::Hello(Box::new(hello))),
@@ -219,7 +219,7 @@ pub fn up_to() -> impl Strategy<Value = UpTo> {
     })
 }
 
-/// What the hub says.
+/// A message of the hub.
 pub fn hub_message() -> impl Strategy<Value = HubMessage> {
     let items = vec(desired_item().prop_map(|item| encode_desired(&item)), 0..3);
     prop_oneof![

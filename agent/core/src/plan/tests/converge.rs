@@ -1,4 +1,4 @@
-//! How a cluster gets from one desired state to the next: order of steps, drift, type flips, lost Services.
+//! Tests of the way from one desired state to the next: order of steps, drift, type changes, lost Services.
 
 use super::*;
 
@@ -29,7 +29,7 @@ fn an_export_that_is_being_deleted_serves_nobody_in_its_own_cluster_either() {
     assert_eq!(model.slices(), [("west".to_owned(), "10.2.0.1".to_owned())]);
 }
 
-/// addressType is immutable: a slice of the same name in another family is another object.
+/// addressType is immutable: a slice of the same name in another family is a different object.
 #[test]
 fn a_slice_that_comes_again_in_another_family_is_made_anew() {
     let told_of = |slice: ImportedSlice| {
@@ -265,7 +265,7 @@ fn an_import_whose_schema_has_one_ip_gets_the_first() {
     assert_eq!(model.derived().cluster_ips[..1], model.import().content.ips[..]);
 }
 
-/// What the import cannot say, the derived Service remembers.
+/// The derived Service remembers values that the import cannot hold.
 #[test]
 fn a_new_agent_changes_no_policy_that_the_schema_cannot_hold() {
     let desired = told(&listed(), http_from_east(&[port("http", 80)]));

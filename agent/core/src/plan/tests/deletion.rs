@@ -429,7 +429,7 @@ fn a_derived_service_without_its_import_keeps_its_sources_and_what_they_decided(
             .clusters
             .is_superset(&before.content.sources)
     );
-    // Of another type: nothing at all.
+    // For another type: nothing at all.
     let mut headless = Model::settled(&east_and_west());
     headless.view.import = Found::Absent;
     wanted.service_type = ServiceType::Headless;
@@ -444,7 +444,7 @@ fn a_derived_service_without_its_import_keeps_its_sources_and_what_they_decided(
     assert_eq!(words(&model.done), ["delete service"]);
 }
 
-/// Otherwise it would go when a cluster that exports it no more is listed, and the one that does is not.
+/// Otherwise it would go when a cluster that no longer exports it is listed, while the exporting one is not.
 #[test]
 fn a_derived_service_whose_import_is_a_strangers_records_whose_it_is() {
     let of_east = told(
@@ -476,7 +476,7 @@ fn a_derived_service_whose_import_is_a_strangers_records_whose_it_is() {
     assert_eq!(words(&model.done), ["delete service"]);
 }
 
-/// Who never lists keeps nobody out by stating an older export of another type.
+/// A member that never lists cannot block others by stating an older export of another type.
 #[test]
 fn what_may_not_become_of_another_type_yet_gains_who_exports_now() {
     let mut model = Model::settled(&east_and_west());

@@ -183,7 +183,7 @@ fn an_end_counts_from_a_hub_that_saw_it_and_until_something_comes_from_there() {
     back.sources_changed(&[west(SourceState::Evicted, false)]);
     assert!(!is_settled(&back), "it was a member in between");
 
-    // Sources are told after what was recorded with them.
+    // Sources are sent after the objects recorded with them.
     let came = DesiredChange::Slice(Arc::new(slice("west", "b", "10.2.0.1")));
     resumed.items(1, [item(6, came.clone())]);
     assert!(!is_settled(&resumed));
@@ -208,7 +208,7 @@ fn a_source_concerns_somebody_when_its_settledness_changes_and_then_alone() {
     let first = [source("east", true), source("west", false)];
     assert_eq!(desired.sources_changed(&first), settling(&["east"], false));
     assert_eq!(desired.sources_changed(&first), Touched::none());
-    // Whether a cluster answers is not what a plan reads.
+    // Plans do not depend on whether a cluster answers.
     for live in [SourceState::Suspect, SourceState::Lost, SourceState::Live] {
         assert_eq!(
             desired.sources_changed(&[state("east", live, true)]),

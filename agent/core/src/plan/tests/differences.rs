@@ -76,7 +76,7 @@ fn what_the_difference_leads_to_is_held_and_planned() {
     assert_eq!(desired.take_news(), News::default());
 }
 
-/// Who resumed at the position would never hear again of what could not be restored.
+/// An agent that resumed at the position would never receive the objects that could not be restored.
 #[test]
 fn no_position_is_believed_until_what_could_not_be_restored_was_told_whole() {
     let mut desired = holder();
@@ -93,7 +93,7 @@ fn no_position_is_believed_until_what_could_not_be_restored_was_told_whole() {
     assert_eq!(desired.cursor(), Some(up_to(1, 1, 6).cursor));
 }
 
-/// It resumes before the revision that it could not restore, so that this is told again.
+/// It resumes before the revision that it could not restore, so that this is sent again.
 #[test]
 fn a_session_that_ends_meanwhile_resumes_before_it() {
     let mut desired = holder();
@@ -198,7 +198,7 @@ fn nothing_is_asked_for_of_a_namespace_that_went() {
     assert_eq!(desired.cursor(), Some(up_to(1, 1, 6).cursor));
 }
 
-/// What is missing when everything was told counts as not there, and is deleted.
+/// At the end of a complete snapshot, a missing object counts as absent and is deleted.
 #[test]
 fn a_difference_before_everything_was_told_ends_the_session_and_all_that_come_later_are_whole() {
     let told = difference(&large(3, "10.0.8.3"), &large(6, "10.0.8.6"));

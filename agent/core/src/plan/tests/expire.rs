@@ -1,4 +1,4 @@
-//! What goes because the Lease of its source expired, and what does not.
+//! Tests of deletions after the Lease of a source expired, and of what stays.
 
 use model::policy::LossAction;
 
@@ -29,7 +29,7 @@ fn let_go(model: &mut Model, expired: &Expired) {
     assert_eq!(expiry(model, expired), [], "it is all gone at once");
 }
 
-/// The worst of all: it takes away what somebody still stands for.
+/// The worst case: it removes an object that somebody still exports.
 #[test]
 fn only_what_came_from_an_expired_source_goes() {
     let mut model = Model::settled(&east_and_west());
@@ -59,7 +59,7 @@ fn what_is_left_empty_goes_in_the_order_of_a_removal() {
     );
 }
 
-/// Somebody died after the slices: whoever comes next goes on.
+/// An agent died after the slices: its successor continues.
 #[test]
 fn a_removal_that_was_interrupted_goes_on() {
     let mut model = Model::settled(&east_and_west());

@@ -64,7 +64,8 @@ fn an_export_is_valid_at_once_and_ready_when_the_hub_has_committed_it() {
     );
 }
 
-/// Drained, evicted or left: no cluster imports it, whatever the hub said before. Who is admitted again is told anew.
+/// Drained, evicted or left: no cluster imports it, whatever the hub said before. A cluster that is admitted again
+/// receives everything anew.
 #[test]
 fn after_the_end_of_the_membership_an_export_is_not_ready() {
     let mut model = exporting();
@@ -307,7 +308,7 @@ fn metadata_that_is_left_out_is_named_and_the_export_stays_valid() {
     );
     let told = [("MetadataNotExported".to_owned(), words.to_owned())];
     assert_eq!(event_words(&model), told);
-    // A slice that stays behind as well is told by itself.
+    // A slice that stays as well is reported by itself.
     model.done.clear();
     model.view.unexported_slices = BTreeMap::from([("cart-2".into(), "has no ports".into())]);
     model.settle(&desired);
@@ -430,7 +431,8 @@ fn denied(message: &str) -> ExportStatus {
     }
 }
 
-/// What nothing is wrong with here may be refused there: it is said, and the cluster serves itself nothing either.
+/// The hub may refuse an export that is valid here: the condition says so, and the cluster does not serve itself
+/// either.
 #[test]
 fn an_export_that_the_hub_does_not_take_is_not_valid_and_serves_nobody_until_it_is_taken() {
     let mut model = exporting();

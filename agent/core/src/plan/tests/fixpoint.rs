@@ -80,7 +80,8 @@ fn local(model: &mut Model, wish: &Wish) {
     }
 }
 
-/// What can be compared between clusters that came different ways: no uids, no IPs, no conditions of exports.
+/// Reduces a model to what is comparable between clusters with different histories: no uids, no IPs, no conditions of
+/// exports.
 fn shape(model: &Model) -> String {
     let mut import = model.view.import.ours().map(|ours| ours.content.clone());
     if let Some(import) = &mut import {

@@ -43,7 +43,7 @@ fn two_ports(east_listed: bool) -> Desired {
     told(&sources(east_listed), both(wanted, &slices))
 }
 
-/// What the first agents wrote: a single port was called nothing.
+/// Objects as the first agents wrote them: a single port had no name.
 fn as_the_first_agents_wrote() -> Model {
     let mut model = Model::settled(&one_port());
     let Found::Ours(derived) = &mut model.view.derived else {

@@ -1,4 +1,4 @@
-//! The derived Service when something is in its way, and what is said of it.
+//! An obstacle to the derived Service, and its report.
 
 use super::*;
 use crate::plan::{

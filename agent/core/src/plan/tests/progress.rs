@@ -1,4 +1,4 @@
-//! Up to where what was sent stands.
+//! The position up to which the sent objects are applied.
 
 use std::collections::BTreeSet;
 

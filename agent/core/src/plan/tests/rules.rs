@@ -56,7 +56,7 @@ fn nothing_is_taken_for_namespaces_of_kubernetes_or_for_those_that_are_not_liste
     );
 }
 
-/// What stood before the rule, or was made by an agent of before, goes: it is this cluster's own decision.
+/// Objects from before the rule, or from an older agent, are deleted: the cluster decides that itself.
 #[test]
 fn what_stands_in_a_namespace_that_is_not_taken_goes() {
     let east = source("east", true);
@@ -171,7 +171,7 @@ fn endpoints_with_special_addresses_are_left_out_whatever_the_hub_sends() {
     );
 }
 
-/// Which imports are too many is the hub's choice: so nothing that stands is taken to be gone because of it.
+/// The hub chooses which imports are too many, so none that exists counts as removed because of it.
 #[test]
 fn imports_beyond_the_bound_are_not_taken_and_cost_nothing_that_stands() {
     let sources = [source("east", true)];
@@ -189,7 +189,7 @@ fn imports_beyond_the_bound_are_not_taken_and_cost_nothing_that_stands() {
     assert_eq!(desired.take_news().turned_away, 2);
     model.settle(&desired);
     assert!(model.done.is_empty(), "{:?}", words(&model.done));
-    // What is held goes on changing.
+    // Held objects still change.
     let changed = item(7, in_namespace("shop", "a"));
     assert_ne!(desired.items(1, [changed]), Touched::none());
     // A session that tells less is believed again.

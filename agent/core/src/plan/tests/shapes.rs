@@ -1,4 +1,4 @@
-//! What the written objects look like: port names, families, hints, refused values.
+//! Tests of the written objects: port names, families, hints, refused values.
 
 use super::*;
 use crate::plan::content::{ConditionStatus, FamilyPolicy};

@@ -1,4 +1,4 @@
-//! What holds for every Corefile, whatever its spaces, comments and neighbours.
+//! Properties of every Corefile, whatever its spaces, comments and neighbours.
 
 use proptest::{prelude::*, sample::select};
 
@@ -87,7 +87,7 @@ fn disturbance() -> impl Strategy<Value = &'static str> {
     ])
 }
 
-/// What was decided holds; what is decided next is nothing.
+/// A decision, once applied, leaves nothing to decide.
 fn consistent(text: &str, wanted: Wanted) {
     if let Ok(Decision {
         text: Some(changed), ..

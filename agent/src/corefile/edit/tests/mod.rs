@@ -5,7 +5,7 @@ mod refused;
 
 use super::*;
 
-/// What kubeadm writes.
+/// The Corefile of kubeadm.
 const KUBEADM: &str = "\
 .:53 {
     errors
@@ -32,7 +32,7 @@ const KUBEADM: &str = "\
 }
 ";
 
-/// What K3s writes, a little shorter.
+/// The Corefile of K3s, a little shorter.
 const K3S: &str = ".:53 {
     errors
     kubernetes cluster.local in-addr.arpa ip6.arpa {
@@ -118,17 +118,17 @@ fn everything_else_stays_as_it_is() {
             ".:53 {\n    kubernetes 10.96.0.0/12 a.b  c.d ip6.arpa { # why\n        # a comment {\n\n    } # end\n}\n",
             ".:53 {\n    kubernetes 10.96.0.0/12 a.b  c.d clusterset.local ip6.arpa { # why\n        multicluster clusterset.local\n        # a comment {\n\n    } # end\n}\n",
         ),
-        // Where a comment alone stands behind the brace, the braces are a person's.
+        // If only a comment follows the brace, the braces are a person's.
         (
             ". {\n  kubernetes a.b {\n  } # mine\n}\n",
             ". {\n  kubernetes a.b clusterset.local {\n    multicluster clusterset.local\n  } # mine\n}\n",
         ),
-        // An indented block: an option stands deeper than its directive by what the directive stands deeper than its block.
+        // An indented block: an option is indented from its directive as the directive is from its block.
         (
             "  . {\n    kubernetes a.b\n  }\n",
             "  . {\n    kubernetes a.b clusterset.local {\n      multicluster clusterset.local\n    }\n  }\n",
         ),
-        // Queries for the zone come to the block that is called so, whatever others listen to.
+        // Queries for the zone reach the block of that name, whatever others listen to.
         (
             "local:53 {\n  kubernetes a.b\n}\n.:53 clusterset.local:5353 tls://clusterset.local x.clusterset.locale {\n}\n(clusterset.local) {\n}\n",
             "local:53 {\n  kubernetes a.b clusterset.local {\n    multicluster clusterset.local\n  }\n}\n.:53 clusterset.local:5353 tls://clusterset.local x.clusterset.locale {\n}\n(clusterset.local) {\n}\n",

@@ -1,4 +1,4 @@
-//! Corefiles that are left alone, and what is said of each.
+//! Corefiles that are not changed, and the message about each.
 
 use super::{
     super::{Refusal, Wanted, decide},
@@ -10,7 +10,7 @@ fn block(inside: &str) -> String {
     format!(". {{\n{inside}\n}}\n")
 }
 
-/// What both commands must say of a Corefile, in one line; and what to do is in it.
+/// The one-line refusal that both commands must give of a Corefile; it says what to do.
 fn refused(text: &str, name: &str) -> Refusal {
     let refusals =
         [Wanted::Zone, Wanted::NoZone].map(|wanted| decide(text, wanted, &zone(name)).expect_err(text));

@@ -1,4 +1,4 @@
-//! What is asked for whole, and when a session with differences ends.
+//! Tests of objects requested whole, and of when a session with differences ends.
 
 use shared::{
     model::{ImportedSliceKey, sync::ItemDifference},

@@ -153,7 +153,7 @@ fn the_wrong_cluster_or_id_is_refused() {
     let evicted = refused(&|seen| seen.members = vec![member("east", "uid", Standing::Evicted)]);
     assert!(evicted.contains("was evicted"), "{evicted}");
     let stated = refused(&|seen| seen.stated = Some("west".to_owned()));
-    assert!(stated.contains("states the id west"), "{stated}");
+    assert!(stated.contains("has the id west already"), "{stated}");
     let certificate = refused(&|seen| seen.certificate = Some(certificate("west")));
     assert!(certificate.contains("the certificate of west"), "{certificate}");
     let mut seen = nothing();

@@ -34,7 +34,7 @@ pub(super) fn cases(seed: u64, count: usize) -> Vec<Case> {
     cases
 }
 
-/// What is drawn next.
+/// The random generator.
 struct Draw(StdRng);
 
 impl Draw {

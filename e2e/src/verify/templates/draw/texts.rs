@@ -85,7 +85,7 @@ fn indented(text: &str, by: usize) -> String {
     lines.join("\n")
 }
 
-/// What Go's YAML reads wrongly (adr/0048): two byte order marks.
+/// Input that Go's YAML reads wrongly (adr/0048): two byte order marks.
 const MARKS: &str = "\u{feff}\u{feff}";
 
 /// A text that is spoilt now and then, with one byte order mark at most.

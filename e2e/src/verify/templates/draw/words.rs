@@ -23,11 +23,11 @@ pub(in super::super) struct Words {
     pub(super) texts: Vec<String>,
     /// Numbers, and what is read as one.
     pub(super) numbers: Vec<String>,
-    /// Where variables are.
+    /// Paths of variables.
     pub(super) paths: Vec<String>,
     /// Formats of `printf`.
     pub(super) formats: Vec<String>,
-    /// What versions are held against.
+    /// Constraints for versions.
     pub(super) constraints: Vec<String>,
     /// Versions, and what is none.
     pub(super) versions: Vec<String>,
@@ -45,30 +45,30 @@ pub(in super::super) struct Words {
     pub(super) methods_of_times: Vec<String>,
     /// Texts between actions.
     pub(super) between: Vec<String>,
-    /// What templates are written with.
+    /// Tokens of templates.
     pub(super) tokens: Vec<String>,
     /// Scalars of YAML, and what is none.
     pub(super) scalars: Vec<String>,
     /// Keys.
     pub(super) keys: Vec<String>,
-    /// What stands between a key and its value.
+    /// Texts between a key and its value.
     pub(super) colons: Vec<String>,
-    /// What a key of several lines may have behind its colon.
+    /// Texts behind the colon of a key of several lines.
     pub(super) after_colon: Vec<String>,
-    /// What may end a line.
+    /// Ends of a line.
     pub(super) ends: Vec<String>,
-    /// What begins an item of a list.
+    /// Beginnings of a list's item.
     pub(super) dashes: Vec<String>,
-    /// What stands before a document.
+    /// Texts before a document.
     pub(super) before: Vec<String>,
-    /// What stands behind one.
+    /// Texts behind a document.
     pub(super) behind: Vec<String>,
-    /// What is put anywhere.
+    /// Texts to put anywhere.
     pub(super) stray: Vec<String>,
     /// Pieces of a regular expression.
     pub(super) pieces: Vec<String>,
     /// Texts that are looked through.
     pub(super) subjects: Vec<String>,
-    /// What is done with an expression `.p` and a text `.s`.
+    /// Uses of an expression `.p` and a text `.s`.
     pub(super) calls: Vec<String>,
 }

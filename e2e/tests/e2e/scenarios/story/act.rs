@@ -1,4 +1,4 @@
-//! What users do: apply, change and delete objects. Never what Tributary does.
+//! Users' actions: apply, change and delete objects. Never Tributary's.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ use super::{CLUSTERS, EVENTUALLY_POLL, Story, expect, objects};
 
 /// The field manager of users.
 const USER: &str = "user";
-/// How often the clock is read while a second passes.
+/// Interval of reading the clock while a second passes.
 const CLOCK_POLL: Duration = Duration::from_millis(10);
-/// How often creating things within one second is tried.
+/// Number of attempts to create things within one second.
 const SAME_SECOND_TRIES: usize = 10;
 
 /// The kinds that stories are about.
@@ -71,7 +71,7 @@ impl Kind {
         Api::namespaced_with(client.clone(), namespace, &resource)
     }
 
-    /// Whether [`Kind::old_api`] is for it.
+    /// Returns true if [`Kind::old_api`] is for it.
     pub(crate) fn has_older_version(self) -> bool {
         matches!(self, Self::ServiceExport | Self::ServiceImport)
     }

@@ -1,4 +1,4 @@
-//! What has to hold of every import, whatever the story, and of exports and their conditions.
+//! The laws of every import, whatever the story, and of exports and their conditions.
 
 use std::collections::BTreeSet;
 

@@ -33,16 +33,16 @@ pub(super) use act::Kind;
 
 /// The clusters of every story, which are their cluster ids too.
 pub(super) const CLUSTERS: [&str; 3] = ["east", "west", "north"];
-/// How long anything may take to become true.
+/// Time for anything to become true.
 pub(super) const EVENTUALLY_WAIT: Duration = Duration::from_secs(30);
-/// How often it is looked at meanwhile.
+/// Interval of looking at it meanwhile.
 const EVENTUALLY_POLL: Duration = Duration::from_millis(50);
 
 /// A story being told.
 pub(super) struct Story {
     /// Hub, clusters and agents.
     pub(super) clusterset: LocalClusterset,
-    /// Where it plays.
+    /// Its namespace.
     pub(super) namespace: String,
     /// A namespace of every cluster, for what only shows that everything before has had its time.
     fence: String,

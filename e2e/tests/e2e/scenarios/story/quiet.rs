@@ -1,5 +1,5 @@
-//! Whether anything is written in a cluster: by the requests that its API server answered, and by the
-//! resourceVersions of all objects. Both are the cluster's own account, not Tributary's.
+//! Detects writes in a cluster: by the requests that its API server answered, and by the resourceVersions of all
+//! objects. Both are the cluster's own account, not Tributary's.
 
 use std::collections::BTreeMap;
 

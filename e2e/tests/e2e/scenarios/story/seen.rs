@@ -1,4 +1,4 @@
-//! What one cluster's API shows of the story's namespace, and waiting until it shows the right thing.
+//! One cluster's API for the story's namespace, and the wait until it shows the right thing.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -26,7 +26,7 @@ pub(crate) struct Seen {
 }
 
 impl Story {
-    /// What a cluster shows now. A kind that is not served shows nothing.
+    /// A cluster's present objects. A kind that is not served has none.
     pub(crate) async fn look(&self, cluster: &str) -> anyhow::Result<Seen> {
         self.look_into(cluster, &self.namespace).await
     }

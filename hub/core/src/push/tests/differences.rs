@@ -1,4 +1,4 @@
-//! Which objects a member is sent as a difference, and what it gets that asks for them whole.
+//! Tests of objects sent as differences, and of members that request them whole.
 
 use model::sync::{ItemDifference, Told};
 
@@ -12,7 +12,7 @@ fn large(view: &mut View, revision: u64, name: &str) {
     view.publish(cursor(revision), vec![Publication { key, entry }], 1_000);
 }
 
-/// Somebody else gets everything: all that stands now was sent.
+/// A member that received everything: all present objects were sent.
 fn all_is_sent(view: &View) {
     drain_told(
         &mut Push::snapshot(member(), interest(1, &["shop", "bank"])),
@@ -54,7 +54,7 @@ fn told(item: Bytes) -> String {
     }
 }
 
-/// What is wanted of an object that stands under the key of an import.
+/// Requests existing objects whole, by import key.
 fn wants(push: &mut Push, names: &[&str]) {
     let keys = names.iter().map(|name| DesiredKey::Import(service(name)));
     push.want(keys.collect());
@@ -164,7 +164,7 @@ fn what_follows_an_added_namespace_at_once_is_whole() {
     assert_eq!(drain_told(&mut push, &view), ["~shop/cart@3", "up to 3"]);
 }
 
-/// The position that the member was told with the difference it did not take: it is told again behind the whole.
+/// The position that the member received with the difference it did not take: it is sent again behind the whole.
 #[test]
 fn what_is_wanted_is_sent_whole_as_it_stands_and_the_position_once_more() {
     let mut view = View::new(cursor(0), Revision(0));

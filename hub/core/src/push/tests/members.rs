@@ -1,5 +1,5 @@
 //! Any members over any view: each holds what it should, and could make an object of every difference that it was sent.
-//! Who asks for nothing shows that the hub knows what its members hold.
+//! Without requests the hub is shown to know what its members hold.
 
 use std::collections::BTreeMap;
 
@@ -36,14 +36,14 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// A member that takes what it is told, and never asks.
+/// A member that takes every message, and never asks.
 struct Holder {
     push: Push,
     held: BTreeMap<DesiredKey, DesiredItem>,
     staged: Option<BTreeMap<DesiredKey, DesiredItem>>,
     cursor: Option<Cursor>,
     namespaces: BTreeSet<Box<str>>,
-    /// Those of which not everything was told yet.
+    /// The namespaces that were not completely sent yet.
     untold: BTreeSet<Box<str>>,
     generation: u64,
     restored: usize,
@@ -165,12 +165,12 @@ fn namespace_of(key: &DesiredKey) -> &str {
     }
 }
 
-/// An object as it stands at `revision`, under the key of an export of this member.
+/// An object at `revision`, under the key of an export of this member.
 fn object(namespace: &str, name: &str, revision: u64, removed: bool) -> Publication {
     let service = ServiceKey::new(namespace, name).expect("valid");
     let key = DerivedKey::Import(service.clone());
     let change = if removed {
-        // It stands under the key of an import, and says that it is a status.
+        // It has the key of an import, and the content of a status.
         DesiredChange::Removed(DesiredKey::ExportStatus(service))
     } else {
         content(&key, &format!("{revision} {}", "as it ever was ".repeat(20)))

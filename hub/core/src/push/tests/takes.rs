@@ -1,4 +1,5 @@
-//! What a policy lets a member take, across positions: whatever it was when it came, it ends with what is allowed now.
+//! Tests of the import filter across positions: whatever the policy was at the start, a member ends with what is
+//! allowed now.
 
 use wire::read_policy;
 
@@ -70,7 +71,7 @@ fn a_resume_over_a_policy_that_has_the_same_rules_on_imports_is_one() {
     assert_eq!(drain(&mut push, &view), ["shop/cart@7", "up to 7"]);
 }
 
-/// A room in which nothing is for the member is passed over in several calls, each of which goes on.
+/// A room without anything for the member is skipped in several calls, each of which continues.
 #[test]
 fn no_call_looks_at_more_than_it_may() {
     let mut view = View::new(cursor(0), Revision(0));

@@ -1,4 +1,4 @@
-//! What is kept of an object that was sent, and from what there is a difference.
+//! Tests of the kept form of a sent object, and of its differences.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ fn removal(revision: u64) -> Item {
     )
 }
 
-/// The versions in this order, of which those before a `true` were sent to somebody.
+/// The versions in this order; those before a `true` were sent to somebody.
 fn last_of(versions: impl IntoIterator<Item = (Item, bool)>) -> Item {
     let mut last: Option<Item> = None;
     for (mut item, is_sent) in versions {

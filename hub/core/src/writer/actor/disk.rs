@@ -15,7 +15,7 @@ pub(super) struct Retaining {
     at: u64,
     /// The number of looks of the log before.
     count: u64,
-    /// Less than configured was to be kept, for want of room.
+    /// Less history than configured was kept, for lack of room.
     scarce: bool,
 }
 

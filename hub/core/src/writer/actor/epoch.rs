@@ -5,8 +5,8 @@ use crate::snapshot;
 use crate::{clock::Moment, writer::handle::SessionEvent};
 
 impl Writer {
-    /// Begins the epoch that is due, and closes the sessions of the old one. They hear it before the view is another,
-    /// which is the next step.
+    /// Begins the epoch that is due, and closes the sessions of the old one. Sessions receive it before the view
+    /// changes, which is the next step.
     pub(super) fn begin_epoch(&mut self, at: Moment, random: u64) -> Result<(), WriterError> {
         let known = self.core.must_mint().unwrap_or(self.durable.epoch);
         let epoch = known.max(self.durable.epoch).next(at.wall, random);

@@ -1,4 +1,4 @@
-//! Owns: the writer's looks at how much all members have recorded together, and the alarm before there is no more room.
+//! Owns: the writer's looks at the total of all members' reports, and the alarm before there is no more room.
 //! Never: says who may have how much; that is `totals`.
 
 use super::Writer;

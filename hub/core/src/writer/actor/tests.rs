@@ -255,7 +255,7 @@ fn while_a_batch_is_synced_the_next_is_decided_and_goes_out_when_the_disk_is_fre
     assert_eq!((hand.shown(), hand.writer.is_idle()), (Revision(6), true));
 }
 
-/// What a question would be answered from: the revision, and whether a cluster is known at it.
+/// The revision that a query would be answered at, and whether a cluster is known at it.
 fn asked(hand: &Hand, number: u32) -> (Revision, bool) {
     let present = hand.writer.present().read().expect("it writes");
     let cluster = ClusterId::new(&format!("gone-{number}")).expect("a cluster id");

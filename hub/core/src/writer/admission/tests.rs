@@ -1,4 +1,4 @@
-//! Admission: epochs, cursors, and who is believed about them.
+//! Admission: epochs, cursors, and whose claims about them are believed.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ fn core() -> Core {
     Core::new(State::new(), head, UnixMillis(1), options, 0)
 }
 
-/// A verdict of the log as it stood in this epoch.
+/// A verdict of the log in this epoch.
 fn judged_in(number: u64, check: CursorCheck) -> CursorVerdict {
     let under = Cursor {
         epoch: epoch(number),
@@ -151,7 +151,7 @@ fn a_later_epoch_that_two_know_ends_the_sessions_of_those_who_did_not_know_it() 
     let closed = |reply: &Reply| matches!(reply, Reply::Close(of, why) if *of == session && why.contains("--adopt-epoch"));
     assert!(batch.replies.iter().any(closed), "{:?}", batch.replies);
     assert!(core.not_serving().is_some() && core.sessions.is_empty());
-    // Nothing more is recorded: whoever is silent now was sent away.
+    // Nothing more is recorded: silent members were sent away.
     core.tick(UnixMillis(100_000), 100_000, []);
     assert!(core.take_batch().events.is_empty());
     let batch = admit(&mut core, hello("east", None, CursorCheck::Absent));
@@ -183,7 +183,7 @@ fn begin_epoch(core: &mut Core) -> Vec<(SessionId, String)> {
     closed
 }
 
-/// A verdict of the log as it stands.
+/// A verdict of the present log.
 fn judged_now(core: &Core, check: CursorCheck) -> CursorVerdict {
     let under = core.head;
     CursorVerdict { under, check }
@@ -523,7 +523,7 @@ fn certification(session: SessionId, key: KeyFingerprint) -> Request {
     Request::Certify(7, certification)
 }
 
-/// What the writer answers a request for another key, and how many events go with it.
+/// The writer's answer to a request with another key, and the number of its events.
 fn answered(batch: &Batch) -> (Result<(), String>, usize) {
     let outcome = batch.replies.iter().find_map(|reply| match reply {
         Reply::Operated(7, outcome) => Some(outcome.as_ref().map(drop).map_err(ToString::to_string)),

@@ -1,4 +1,4 @@
-//! What a batch holds and releases: sessions, listings, acknowledgements, operators' decisions.
+//! Tests of a batch's content and release: sessions, listings, acknowledgements, operators' decisions.
 
 use model::{
     ClusterProperty, ControlPlane, EncodedFact, Health, KeyFingerprint, PropertyValue, Revision, ServiceKey,

@@ -1,4 +1,4 @@
-//! What a member says to have applied: how long that took, and that nobody has applied what it was not told.
+//! Tests of a member's applied position: its delay, and the refusal of a position that the member was not sent.
 
 use shared::model::sync::{DesiredChange, DesiredItem, DesiredKey};
 
@@ -8,7 +8,7 @@ use crate::{
     view::{Entry, Item, Publication},
 };
 
-/// A session whose agent says what stands, over a view in which `revision` is the head; all is said.
+/// A session whose agent reports its position, over a view with the head `revision`; everything is sent.
 fn follows(view: &View) -> Session {
     let AgentMessage::Hello(hello) = hello() else {
         unreachable!()

@@ -1,4 +1,4 @@
-//! Who may ask for objects whole, and what it gets.
+//! Tests of requests for whole objects: who may send them, and the answers.
 
 use bytes::Bytes;
 use shared::model::sync::{DesiredChange, DesiredItem, DesiredKey};
@@ -9,7 +9,7 @@ use crate::{
     view::{Entry, Item, Publication},
 };
 
-/// A session whose agent has these features, and whose snapshot was said.
+/// A session whose agent has these features, and whose snapshot was sent.
 fn session(features: u64, view: &View) -> Session {
     let AgentMessage::Hello(hello) = hello() else {
         unreachable!()
@@ -24,7 +24,7 @@ fn session(features: u64, view: &View) -> Session {
     session
 }
 
-/// The word on this export was taken back.
+/// The status of this export was removed.
 fn removed(view: &mut View) -> Bytes {
     let item = Item::new(DesiredItem {
         revision: Revision(3),

@@ -22,16 +22,16 @@ const CLASS_EXISTS: &str = "class-exists";
 /// The proposal's rule, which Cluster API's own admission has dropped.
 const VARIABLE_IN_USE: &str = "variable-in-use";
 
-/// What the API server has beside the question.
+/// The objects that the API server has beside the one to judge.
 #[derive(Debug, Default)]
 pub struct Beside {
     estate: Estate,
-    /// Whether Cluster API's own controller is alive: then the rule that its admission has dropped only warns.
+    /// True if Cluster API's own controller is alive: then the rule that its admission has dropped only warns.
     pub cluster_api_alive: bool,
 }
 
 impl Beside {
-    /// Adds a class. What is wrong with it is not what is asked.
+    /// Adds a class. Its own faults are not the question.
     pub fn add_class(&mut self, class: &Value) {
         self.estate.add_objects([("server", class)]);
     }
@@ -48,7 +48,7 @@ impl Beside {
     }
 }
 
-/// What was wrong with the object before, as far as it is the same now.
+/// Findings that the object had before the change.
 type Known = BTreeSet<(String, &'static str, String)>;
 
 impl Review {
@@ -89,7 +89,7 @@ impl Review {
         Verdict::unread(&self.uid, reason)
     }
 
-    /// What is wrong with a class, and what was so before.
+    /// Findings about a class, and those it had before.
     fn class(&self, clusters: &Estate) -> (Vec<Finding>, Known) {
         let before = self.old.classes.values().next();
         let mut found = self.new.findings.clone();
@@ -103,7 +103,7 @@ impl Review {
         (found, known(was))
     }
 
-    /// What is wrong with a Cluster, and what was so before by the classes as they are.
+    /// Findings about a Cluster, and those it had before with the present classes.
     fn cluster(&self, classes: &Estate) -> (Vec<Finding>, Known) {
         let read = |class: &Class| Variables::read(class, &mut Report::new("server", ""));
         let all = classes.classes.iter();
@@ -125,7 +125,8 @@ impl Review {
         (found, known(was))
     }
 
-    /// What was wrong before is no reason to refuse what else changes. A Cluster may come before its class.
+    /// Returns true for a finding that does not refuse the change: the object had it before, or it is that a Cluster's
+    /// class is missing, since a Cluster may come before its class.
     fn only_warns(&self, finding: &Finding, known: &Known, cluster_api_alive: bool) -> bool {
         match finding.rule {
             CLASS_EXISTS => self.act == Act::Create || self.topology_stays(),

@@ -22,7 +22,7 @@ const NAME_LENGTH_MAX: usize = 253;
 /// A question.
 #[derive(Debug)]
 pub struct Review {
-    /// What the answer must name.
+    /// Uid that the answer must name.
     pub(super) uid: String,
     pub(super) act: Act,
     pub(super) subject: Subject,
@@ -32,11 +32,11 @@ pub struct Review {
     pub(super) new: Estate,
     /// The object as it was; nothing if it is made.
     pub(super) old: Estate,
-    /// Whether there is nothing to judge.
+    /// True if there is nothing to judge.
     passes: bool,
 }
 
-/// What is done.
+/// The operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Create,
@@ -53,7 +53,7 @@ pub(super) enum Subject {
     Other,
 }
 
-/// What must be read of the API server before a question can be answered, and in which version.
+/// The objects to read from the API server before an answer, and their version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Needs {
     /// Nothing.
@@ -73,7 +73,7 @@ struct Document {
     request: Option<Request>,
 }
 
-/// What of its request is read.
+/// The parts of the request that are read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Request {
@@ -143,13 +143,12 @@ impl Review {
         })
     }
 
-    /// Whether there is nothing to judge.
+    /// Returns true if there is nothing to judge.
     pub(super) fn passes(&self) -> bool {
         self.passes
     }
 
-    /// What must be known beside the question. It may be somebody else than an API server who asks: nothing is named that
-    /// could be no object's name.
+    /// The objects needed for an answer. The caller may be somebody else than an API server: only valid names are used.
     pub fn needs(&self) -> Needs {
         let (Some(version), false) = (self.version, self.passes) else {
             return Needs::Nothing;
@@ -174,15 +173,15 @@ impl Review {
     }
 }
 
-/// Whether a namespace or an object may have this name.
+/// Returns true if a namespace or an object may have this name.
 fn is_name(text: &str) -> bool {
     let is_of_names = |byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.');
     let starts = text.starts_with(|first: char| first.is_ascii_alphanumeric());
     starts && text.len() <= NAME_LENGTH_MAX && text.bytes().all(is_of_names)
 }
 
-/// Whether nothing is to be judged: there is no topology, or nothing of it changes. What goes on of an object that is being
-/// deleted, as finalizers that are taken from it, is never held up.
+/// Returns true if nothing is to be judged: there is no topology, or it does not change. An object that is being
+/// deleted is never held up, so that its finalizers can go.
 fn passes(act: Act, subject: Subject, object: Option<&Value>, old: Option<&Value>) -> bool {
     let of = |object: Option<&Value>, path: &str| -> Option<Value> {
         let value = object?.pointer(path)?;
@@ -196,7 +195,7 @@ fn passes(act: Act, subject: Subject, object: Option<&Value>, old: Option<&Value
     }
     let same = |path: &str| of(object, path) == of(old, path);
     let is_going = of(object, "/metadata/deletionTimestamp").is_some();
-    // Of the metadata only a Cluster's annotations say something that is judged.
+    // Of the metadata only a Cluster's annotations are judged.
     let metadata = subject == Subject::Class || is_going || same("/metadata/annotations");
     act == Act::Update && same("/spec") && metadata
 }

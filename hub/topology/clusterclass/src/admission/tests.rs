@@ -1,4 +1,4 @@
-//! What is answered to each kind of question: what passes as it is, what refuses, what only warns, and the bounds of it.
+//! Tests of the answer to each kind of request: pass, refusal, warning, and bounds.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ fn without_topology() -> Value {
     with(cluster(), "/spec", json!({"infrastructureRef": {"kind": "X"}}))
 }
 
-/// The object with what stands at a JSON pointer replaced; `null` takes it away.
+/// The object with the value at a JSON pointer replaced; `null` takes it away.
 fn with(mut object: Value, at: &str, value: Value) -> Value {
     let (parent, name) = at.rsplit_once('/').expect("a pointer");
     let parent = object.pointer_mut(parent).expect("a parent");
@@ -336,7 +336,7 @@ fn what_was_wrong_before_warns_and_holds_nothing_up() {
         refusal.starts_with("spec.topology.version: topology-version: "),
         "{refusal}"
     );
-    // A class is held to the same.
+    // A class is judged by the same.
     let unnamed = with(class(), "/spec/infrastructure/templateRef/name", json!(""));
     let edited = with(unnamed.clone(), "/spec/workers/machineDeployments/1", Value::Null);
     let message = "spec.infrastructure.templateRef.name: template-reference: must be given";
@@ -363,7 +363,7 @@ fn where_nothing_of_the_spec_changes_nothing_is_judged() {
     );
     marked["metadata"]["deletionTimestamp"] = json!("2026-11-27T00:00:00Z");
     assert_eq!(update(&bad, &marked, &[]), allowed());
-    // Its spec is judged all the same.
+    // Its spec is judged nevertheless.
     marked["spec"]["topology"]["version"] = json!("1");
     assert_eq!(update(&bad, &marked, &[class()]).0, Outcome::Refused);
     let mut odd = class();

@@ -54,7 +54,7 @@ impl Verdict {
         }
     }
 
-    /// One message with these findings, of which there is one at least.
+    /// One message with these findings; there is at least one.
     pub(super) fn refused(uid: &str, why: Refusal, findings: &[Finding], warnings: Vec<String>) -> Self {
         let mut message = match findings.len() {
             1 => String::new(),
@@ -103,7 +103,7 @@ impl Verdict {
             let (code, reason) = match why {
                 Refusal::Invalid => (422, "Invalid"),
                 Refusal::Forbidden => (403, "Forbidden"),
-                // As API servers say it of a webhook that fails: of 503 clients try again by themselves, for minutes.
+                // As API servers report a failing webhook: after a 503 clients try again by themselves, for minutes.
                 Refusal::Unavailable => (500, "InternalError"),
             };
             response["status"] =
@@ -116,7 +116,7 @@ impl Verdict {
     }
 }
 
-/// What an API server passes on of them; the last one says how many there are that it does not.
+/// Reduces warnings to what an API server passes on; the last one counts the omitted ones.
 fn bounded(mut warnings: Vec<String>) -> Vec<String> {
     if warnings.len() > WARNINGS_MAX {
         let more = warnings.len() - (WARNINGS_MAX - 1);

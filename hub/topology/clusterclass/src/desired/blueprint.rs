@@ -14,14 +14,14 @@ use crate::{
     variables::Variables,
 };
 
-/// What clusters of a class are made of.
+/// The parts that clusters of a class are made of.
 #[derive(Debug)]
 pub struct Blueprint<'a> {
     /// The class.
     pub class: &'a Class,
     pub(super) variables: Variables,
     pub(super) patches: Vec<Patch>,
-    /// Where the provider of the control plane reads what it is told.
+    /// The contract version of the control plane's provider, which says where it reads its input.
     pub(super) contract: Contract,
     templates: BTreeMap<(String, String, String), &'a Value>,
 }
@@ -29,15 +29,15 @@ pub struct Blueprint<'a> {
 /// A contract between Cluster API and its providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Contract {
-    /// `v1beta1`: what is said of machines stands in `spec.machineTemplate`.
+    /// `v1beta1`: the settings of machines are in `spec.machineTemplate`.
     V1Beta1,
-    /// `v1beta2`: it stands in `spec.machineTemplate.spec`.
+    /// `v1beta2`: they are in `spec.machineTemplate.spec`.
     V1Beta2,
 }
 
 impl Contract {
-    /// What a provider keeps to: as the labels of its definition say, if that is among the objects, or else as the name
-    /// of its version does.
+    /// The contract version of a provider: by the labels of its definition, if that is among the objects, or else by
+    /// the name of its version.
     fn of(reference: &Reference, objects: &Objects<'_>) -> Self {
         let version = reference.api_version.rsplit('/').next().unwrap_or_default();
         let kind = reference.kind.strip_suffix("Template").unwrap_or(&reference.kind);
@@ -57,7 +57,7 @@ impl Contract {
 }
 
 impl<'a> Blueprint<'a> {
-    /// Reads a class that keeps the rules, and finds its templates; one that is not among the objects is told.
+    /// Reads a class that keeps the rules, and finds its templates; a missing one is reported.
     pub fn read(class: &'a Class, objects: &Objects<'a>, report: &mut Report) -> Self {
         let (patches, _) = read::patches(class.spec.get("patches"));
         let mut templates = BTreeMap::new();
@@ -75,7 +75,7 @@ impl<'a> Blueprint<'a> {
                 name,
                 ..
             } = reference;
-            // A server that moves on to another version of a kind goes on to serve the former one.
+            // A server that moves on to another version of a kind still serves the former one.
             match objects.get_in(api_version, kind, &class.namespace, name) {
                 None => match objects.unread_in(api_version, kind) {
                     Some(why) => {
@@ -116,7 +116,7 @@ impl<'a> Blueprint<'a> {
     }
 }
 
-/// Returns true if a template has what objects are made of.
+/// Returns true if a template has the content for objects.
 pub(super) fn has_content(template: &Value) -> bool {
     template.pointer("/spec/template").is_some_and(Value::is_object)
 }

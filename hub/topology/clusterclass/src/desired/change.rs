@@ -8,7 +8,7 @@ use serde_json::Value;
 pub use super::progress::Progress;
 use crate::{model::Finding, patch::apply::Step};
 
-/// What becomes of an object.
+/// The action on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Action {
     /// It is made.
@@ -26,7 +26,7 @@ pub enum Action {
 }
 
 impl Action {
-    /// What it is called.
+    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -38,29 +38,29 @@ impl Action {
         }
     }
 
-    /// Whether something is written.
+    /// Returns true if something is written.
     pub fn writes(self) -> bool {
         !matches!(self, Self::Wait | Self::Keep)
     }
 }
 
-/// A field that is another one than it should be.
+/// A field with a wrong value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {
     /// Its path.
     pub field: String,
-    /// What it is, if it is there.
+    /// The existing object, if there is one.
     pub old: Option<Value>,
-    /// What it should be, if it should be there.
+    /// The wanted object, if there should be one.
     pub new: Option<Value>,
 }
 
-/// What becomes of one object, and why.
+/// The change of one object, and its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Change {
     /// Its place in the cluster, as `machine-deployment/md-0/bootstrap`.
     pub place: String,
-    /// What becomes of it.
+    /// The action.
     pub action: Action,
     /// Its kind.
     pub kind: String,
@@ -74,16 +74,16 @@ pub struct Change {
     pub note: String,
     /// The object as it should be; none for one that goes or waits.
     pub object: Option<Value>,
-    /// How many machines it replaces, at most.
+    /// Number of machines that it replaces, at most.
     pub machines: u64,
 }
 
-/// What the objects of a cluster are made of.
+/// The sources of a cluster's objects.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Sources {
     /// Values of variables by their names: the Cluster's, and the defaults of its class.
     pub variables: BTreeMap<String, Value>,
-    /// What patches of the class did to the template of each place, in their order.
+    /// The steps that patches of the class made on the template of each place, in their order.
     pub patches: BTreeMap<String, Vec<Step>>,
 }
 
@@ -91,7 +91,7 @@ pub struct Sources {
 /// there: another default of the class changes no Cluster that has a value.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Defaulted {
-    /// Where the list is in the Cluster, a JSON pointer.
+    /// JSON pointer to the list in the Cluster.
     pub pointer: String,
     /// All of the list.
     pub values: Value,
@@ -109,7 +109,7 @@ impl Defaulted {
     }
 }
 
-/// What becomes of a cluster.
+/// The plan of a cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
     /// Its namespace.
@@ -122,21 +122,21 @@ pub struct Plan {
     pub version: String,
     /// Each object, in the order in which it is written.
     pub changes: Vec<Change>,
-    /// What goes on with versions, and what has to be waited for; empty if everything has the one that is wanted.
+    /// Steps of the upgrade under way, and what they wait for; empty if everything has the wanted version.
     pub upgrade: Vec<String>,
     /// The same as values.
     pub progress: Progress,
-    /// What the objects are made of.
+    /// The sources of the objects.
     pub sources: Sources,
     /// Defaults that the Cluster is yet to be given; none of one that was not read from a server.
     pub defaults: Vec<Defaulted>,
     /// The same as fields of the Cluster. They are no change: the objects are made with these values already.
     pub given: Vec<Difference>,
-    /// What is wrong. Nothing of the plan is for use then.
+    /// Findings. With any, the plan must not be used.
     pub findings: Vec<Finding>,
 }
 
-/// What a preview comes to.
+/// The sum of a preview.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Changes {
     /// Nothing would be written.
@@ -146,7 +146,7 @@ pub enum Changes {
 }
 
 impl Plan {
-    /// Whether something would be written.
+    /// Returns true if something would be written.
     pub fn writes(&self) -> bool {
         self.changes.iter().any(|change| change.action.writes())
     }

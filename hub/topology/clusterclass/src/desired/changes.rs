@@ -15,7 +15,7 @@ use crate::{
     patch::owned::{self, OWNED},
 };
 
-/// The annotation of a Cluster with the version that an upgrade has come to.
+/// The annotation of a Cluster with the version that an upgrade has reached.
 pub(super) const UPGRADE_STEP: &str = "topology.internal.cluster.x-k8s.io/upgrade-step";
 
 /// A place in a cluster, and what is known of what is there.
@@ -154,7 +154,7 @@ pub(super) fn gone(name: &str, gone: &Deployment<'_>, current: &Current<'_>) -> 
     changes
 }
 
-/// What is left alone until an upgrade is further.
+/// An object left alone until an upgrade is further.
 pub(super) fn wait(place: &str, object: &Value, why: &str) -> Change {
     Change {
         object: None,
@@ -192,8 +192,8 @@ fn change(place: &str, action: Action, fields: Vec<Difference>, object: Value) -
 }
 
 impl Change {
-    /// Counts the machines that are replaced, at most: those of whoever refers to another template, has another version or
-    /// another configuration. How many are made says `replicas` alone.
+    /// Counts the machines that are replaced, at most: those with a reference to another template, another version or
+    /// another configuration. `replicas` alone is the number that is created.
     pub(super) fn with_machines(mut self) -> Self {
         let replaces = |one: &Difference| {
             one.field.starts_with("spec.") && !IN_PLACE.iter().any(|path| one.field.starts_with(path))
@@ -209,7 +209,7 @@ impl Change {
     }
 }
 
-/// What machines are told without being replaced.
+/// Fields that machines take over without being replaced.
 const IN_PLACE: &[&str] = &[
     "spec.replicas",
     "spec.rollout",

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::change::Difference;
 
-/// Most differences of one object that are told.
+/// Most differences of one object that are reported.
 pub(super) const MAX_DIFFERENCES: usize = 100;
 /// Managers of fields whose own ones we take over: Cluster API's, and ours.
 const MANAGERS: [&str; 2] = [UPSTREAM_MANAGER, MANAGER];
@@ -13,21 +13,21 @@ const MANAGERS: [&str; 2] = [UPSTREAM_MANAGER, MANAGER];
 pub const UPSTREAM_MANAGER: &str = "capi-topology";
 /// The manager of those that we write. With upstream's name, each of us would take away what the other one said.
 pub const MANAGER: &str = "tributary-topology";
-/// What is compared of an object.
+/// The compared parts of an object.
 const PARTS: [&[&str]; 3] = [&["metadata", "labels"], &["metadata", "annotations"], &["spec"]];
 
-/// What an object that is there says.
+/// The origin of an existing object's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Seen {
-    /// What an API server has: ours, and others'.
+    /// Read from an API server: our fields, and others'.
     OnServer,
-    /// What was planned, and nothing else.
+    /// Planned, and nothing else.
     AsPlanned,
     /// Nothing is known of what is there.
     Unseen,
 }
 
-/// Where an object is not as it should be.
+/// The differences of an object from the wanted one.
 pub(super) fn compare(current: &Value, wanted: &Value, seen: Seen) -> Vec<Difference> {
     let mut found = Vec::new();
     for part in PARTS {

@@ -37,7 +37,7 @@ pub struct Current<'a> {
     pub(super) workers: BTreeMap<String, Deployment<'a>>,
     /// All objects.
     pub(super) objects: &'a Objects<'a>,
-    /// Whose words they are.
+    /// The origin of their content.
     pub(super) seen: Seen,
 }
 
@@ -47,12 +47,12 @@ pub(super) struct Deployment<'a> {
     pub(super) object: &'a Value,
     pub(super) bootstrap: Option<&'a Value>,
     pub(super) machines: Option<&'a Value>,
-    /// Whether one of its machines has another version than it.
+    /// True if one of its machines has another version than the object.
     pub(super) upgrading: bool,
 }
 
 impl<'a> Current<'a> {
-    /// Finds the objects of a cluster of a class; what is missing, or not the topology's, is told.
+    /// Finds the objects of a cluster of a class; a missing one, or one that is not the topology's, is reported.
     pub fn read(
         document: &'a Value,
         (cluster, class): (&Cluster, &Class),
@@ -174,7 +174,7 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Whether the topology has a machine deployment of this name.
+    /// Returns true if the topology has a machine deployment of this name.
     fn is_wanted(&self, name: &str) -> bool {
         let topology = self.cluster.topology.as_ref();
         topology.is_some_and(|topology| topology.workers.iter().any(|worker| worker.name == name))

@@ -1,5 +1,5 @@
-//! Owns: what the objects of clusters are made of, as a person reads it: the class, the variables, and for each object the
-//! patches that touched it, in their order.
+//! Owns: the explanation of clusters' objects for people: the class, the variables, and for each object the patches
+//! that changed it, in their order.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ use crate::patch::finding::shown;
 /// Longest value that is shown, characters.
 const MAX_SHOWN: usize = 200;
 
-/// Plans as what they are made of.
+/// Plans as explanations.
 pub fn explained(plans: &[Plan]) -> String {
     let mut said = String::new();
     for (at, plan) in plans.iter().enumerate() {

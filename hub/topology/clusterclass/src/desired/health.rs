@@ -8,10 +8,10 @@ use crate::{
     patch::owned::{self, DEPLOYMENT_NAME, OWNED},
 };
 
-/// How long a node may take to come unless it is said, seconds.
+/// Default time for a node to come up, in seconds.
 const STARTUP_SECONDS: i64 = 600;
 
-/// Whose machines are looked at.
+/// The machines to look at.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Machines<'a> {
     /// The control plane's.
@@ -20,8 +20,8 @@ pub(super) enum Machines<'a> {
     Deployment(&'a str),
 }
 
-/// The health check of an object with this name, if there is to be one. What the topology defines stands for all that the
-/// class does.
+/// The health check of an object with this name, if there is to be one. The topology's definition replaces the class's
+/// completely.
 pub(super) fn health_check(
     class: Option<&HealthCheck>,
     topology: Option<&HealthCheck>,
@@ -57,7 +57,7 @@ pub(super) fn health_check(
     Some(object)
 }
 
-/// Checks and remediation. How many machines are mended at once is said to the machine deployment.
+/// Checks and remediation. The number of machines that are repaired at once is a setting of the machine deployment.
 fn parts(check: &HealthCheck) -> (Map<String, Value>, Map<String, Value>) {
     let mut remediation = check.remediation.clone();
     remediation.remove("maxInFlight");

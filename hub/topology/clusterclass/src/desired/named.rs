@@ -12,13 +12,13 @@ use crate::model::{Class, Cluster, Placed, Report, Topology, WorkerTopology};
 /// The names of a cluster's objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named {
-    /// Of the cluster's infrastructure.
+    /// Name of the cluster's infrastructure.
     pub(super) infrastructure: String,
-    /// Of the control plane.
+    /// Name of the control plane.
     pub(super) control_plane: String,
-    /// Of the template of its machines, if it has machines.
+    /// Name of the template of its machines, if it has machines.
     pub(super) machines: Option<String>,
-    /// Of machine deployments, in the order of the topology.
+    /// Names of machine deployments, in the order of the topology.
     pub(super) workers: Vec<NamedWorker>,
 }
 
@@ -27,15 +27,15 @@ pub(super) struct Named {
 pub(super) struct NamedWorker {
     /// In the topology.
     pub(super) name: String,
-    /// Of the machine deployment.
+    /// Name of the machine deployment.
     pub(super) deployment: String,
-    /// Of the template of what makes a machine a node.
+    /// Name of the template of the bootstrap configuration.
     pub(super) bootstrap: String,
-    /// Of the template of machines.
+    /// Name of the template of machines.
     pub(super) machines: String,
 }
 
-/// Names what a cluster has and what it will have; a class's template that makes no name is told.
+/// Makes the names of a cluster's objects, present and future; a class's template that makes no name is reported.
 pub(super) fn named(
     class: &Class,
     cluster: &Cluster,

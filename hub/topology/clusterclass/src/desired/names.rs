@@ -1,5 +1,5 @@
-//! Owns: the names of what a topology makes: the same for the same cluster and place, whoever asks and how often.
-//! Never: draws one. What was made before a crash has the name that is looked for after it.
+//! Owns: the names of a topology's objects: the same for the same cluster and place, at every call.
+//! Never: draws one. An object made before a crash has the name that is looked for after it.
 
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -116,7 +116,7 @@ fn front(name: &str) -> &str {
     &name[..end]
 }
 
-/// A Cluster that has nothing but its name, for tests.
+/// A Cluster with nothing but its name, for tests.
 #[cfg(test)]
 pub(super) fn a_cluster(uid: &str) -> Cluster {
     let object = json!({

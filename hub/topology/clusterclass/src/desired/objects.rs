@@ -13,12 +13,12 @@ type Name = (String, String, String, String);
 /// error of the classes and Clusters that name them, and of no others.
 pub type Unread = BTreeMap<(String, String), String>;
 
-/// What a server has, as far as it could be read.
+/// The objects of a server, as far as they could be read.
 #[derive(Debug, Clone, Default)]
 pub struct Listed {
     /// Objects.
     pub objects: Vec<Value>,
-    /// Kinds of which none could be read.
+    /// Kinds that could not be read.
     pub unread: Unread,
 }
 
@@ -61,7 +61,7 @@ impl<'a> Objects<'a> {
         all
     }
 
-    /// The same, of a server of which these kinds could not be read.
+    /// The same, for a server whose objects of these kinds could not be read.
     pub fn without(mut self, unread: Unread) -> Self {
         self.unread = unread;
         self
@@ -104,20 +104,20 @@ impl<'a> Objects<'a> {
         })
     }
 
-    /// Those of a kind, whoever's.
+    /// The objects of a kind, of any owner.
     pub fn of_kind(&self, group: &str, kind: &str) -> impl Iterator<Item = &'a Value> {
         let all = self.named.iter();
         all.filter(move |(name, _)| (name.0.as_str(), name.1.as_str()) == (group, kind))
             .map(|(_, object)| *object)
     }
 
-    /// Those with a cluster's label.
+    /// The objects with a cluster's label.
     pub fn labelled(&self, namespace: &str, cluster: &str) -> impl Iterator<Item = &'a Value> {
         let key = (namespace.to_owned(), cluster.to_owned());
         self.of_clusters.get(&key).into_iter().flatten().copied()
     }
 
-    /// Those with a cluster's label, of one kind of Cluster API.
+    /// The objects with a cluster's label, of one kind of Cluster API.
     pub(super) fn of_cluster(&self, namespace: &str, cluster: &str, kind: &str) -> Vec<&'a Value> {
         self.labelled(namespace, cluster)
             .filter(|object| group_kind(object) == ("cluster.x-k8s.io", kind))
@@ -125,7 +125,7 @@ impl<'a> Objects<'a> {
     }
 }
 
-/// What an object is called; none if it has no kind or no name.
+/// The identity of an object; none if it has no kind or no name.
 pub fn name(object: &Value) -> Option<(String, String, String, String)> {
     let (group, kind) = group_kind(object);
     let name = text(object, "/metadata/name")?;

@@ -22,14 +22,14 @@ use crate::{
     validation::validate,
 };
 
-/// What is planned, and what is wrong.
+/// The plans and the findings.
 #[derive(Debug, Default)]
 pub struct Planned {
     /// Clusters of classes, by namespace and name.
     pub plans: Vec<Plan>,
-    /// What classes of planned Clusters offer, and no Cluster may use here.
+    /// Parts of planned Clusters' classes that no Cluster may use here.
     pub warnings: Vec<Finding>,
-    /// What is wrong. A Cluster with something wrong in it, in its class or its templates has no plan.
+    /// Findings. A Cluster has no plan if there is one in it, in its class or in its templates.
     pub findings: Vec<Finding>,
 }
 
@@ -104,22 +104,22 @@ pub fn plans_of_live(live: &Listed) -> Planned {
     new.plans(findings, |_| Basis::Objects)
 }
 
-/// What stands for the file of an object that a server has.
+/// Stands for the file name of an object from a server.
 const SERVER: &str = "server";
 
 fn named<'a>(read: &'a [Read<'a>]) -> impl Iterator<Item = (&'a str, &'a Value)> + Clone {
     read.iter().map(|(file, object)| (*file, object))
 }
 
-/// What a plan starts from.
+/// The starting point of a plan.
 enum Basis<'b> {
-    /// What is among the files.
+    /// The objects among the files.
     Objects,
-    /// What was planned.
+    /// An earlier plan.
     Planned(&'b [&'b Value]),
     /// The cluster is new.
     New,
-    /// What there is was not given.
+    /// Nothing: no existing objects were given.
     Nothing,
 }
 
@@ -139,7 +139,7 @@ impl<'a> Gathered<'a> {
         }
     }
 
-    /// The plans of its clusters. Those with findings in them or in their classes are left out.
+    /// The plans of its clusters. Clusters with findings in them or in their classes are left out.
     fn plans<'b>(&self, mut findings: Vec<Finding>, basis: impl Fn(&Key) -> Basis<'b>) -> Planned {
         let mut wrong: BTreeSet<String> = findings.iter().map(|finding| finding.object.clone()).collect();
         let mut blueprints = BTreeMap::new();

@@ -4,10 +4,10 @@ use serde_json::{Map, Value, json};
 
 use super::objects::{group_kind, name};
 
-/// What the topology itself sets in a Cluster, and a file of one does not say.
+/// Fields that the topology itself sets in a Cluster; a file of one does not have them.
 const KEPT: [&str; 3] = ["infrastructureRef", "controlPlaneRef", "controlPlaneEndpoint"];
 
-/// What a server would have after an edit. What is only in the files is new.
+/// The objects of a server after an edit. Objects only in the files are new.
 pub(super) fn over<'f>(live: &[(&'f str, Value)], edits: &[(&'f str, Value)]) -> Vec<(&'f str, Value)> {
     let mut all = live.to_vec();
     for (file, edit) in edits {

@@ -121,7 +121,7 @@ pub(super) fn set(object: &mut Value, path: &[&str], value: Value) {
     at[*last] = value;
 }
 
-/// What is at a path.
+/// The value at a path.
 pub(super) fn get<'a>(object: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(object, |object, name| object.get(name))
 }

@@ -29,7 +29,7 @@ use crate::{
     },
 };
 
-/// What becomes of a cluster of the blueprint's class. Where something is wrong there are findings, and no changes.
+/// Plans a cluster of the blueprint's class. If something is wrong there are findings, and no changes.
 pub fn plan(
     blueprint: &Blueprint<'_>,
     cluster: &Cluster,
@@ -58,7 +58,7 @@ pub fn plan(
     plan
 }
 
-/// Everything that the objects are made of.
+/// Everything that goes into the objects.
 struct Planner<'p, 'a> {
     blueprint: &'p Blueprint<'a>,
     cluster: &'p Cluster,
@@ -67,7 +67,7 @@ struct Planner<'p, 'a> {
     step: Step,
     progress: Progress,
     sources: Sources,
-    /// What the Cluster is yet to be given, and the fields of it.
+    /// The defaults that the Cluster has yet to get, and their fields.
     defaults: (Vec<Defaulted>, Vec<Difference>),
     named: Named,
     /// Templates by their places: as the class has them, and as its patches leave them.
@@ -313,7 +313,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         changes.push(change.with_machines());
     }
 
-    /// What the Cluster refers to.
+    /// The references of the Cluster.
     fn references(&self) -> [(&'static str, Value); 2] {
         let class = self.blueprint.class;
         let refer = |reference: &Reference, name: &str| {
@@ -332,7 +332,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         ]
     }
 
-    /// The version that an upgrade has come to, while one goes on.
+    /// The version that an upgrade under way has reached.
     fn upgrade_step(&self) -> &str {
         if self.step.goes_on {
             &self.step.plane.version

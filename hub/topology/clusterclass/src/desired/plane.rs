@@ -11,7 +11,7 @@ use crate::{
     patch::{cluster::metadata, owned, target::Target},
 };
 
-/// What goes to a control plane that is no matter of its template.
+/// Wanted values of a control plane that are not in its template.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wanted<'a> {
     pub(super) name: &'a str,
@@ -110,7 +110,7 @@ const TIMEOUTS: [(&str, &str); 3] = [
     ("nodeVolumeDetachTimeout", "nodeVolumeDetachTimeoutSeconds"),
     ("nodeDeletionTimeout", "nodeDeletionTimeoutSeconds"),
 ];
-/// What patches do not change once the topology or the class has said it.
+/// Fields that patches cannot change once the topology or the class has set them.
 const KEPT: &[&[&str]] = &[
     MACHINE_METADATA,
     &MACHINES,

@@ -2,7 +2,7 @@
 
 use super::upgrade::{State, Step};
 
-/// How far an upgrade is.
+/// The progress of an upgrade.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The version that the control plane is on its way to, if it is.
@@ -11,17 +11,17 @@ pub struct Progress {
     pub plane_later: Vec<String>,
     /// Machine deployments that are on their way, each with its version.
     pub upgrading: Vec<(String, String)>,
-    /// Those that get a version later.
+    /// The parts that get a version later.
     pub pending: Vec<String>,
-    /// Those that are left alone because an annotation says so.
+    /// The parts that are left alone because of an annotation.
     pub deferred: Vec<String>,
-    /// Those that are made later.
+    /// The parts that are created later.
     pub made_later: Vec<String>,
-    /// Whether anything is on its way, so that more follows by itself.
+    /// True if anything is under way, so that more follows by itself.
     pub goes_on: bool,
 }
 
-/// How far it is once a step is taken.
+/// The progress after a step.
 pub(super) fn progress(state: &State, step: &Step) -> Progress {
     let mut progress = Progress::default();
     let Some(plane) = &state.plane else {

@@ -13,7 +13,7 @@ const MAX_REASONS: usize = 10;
 /// Longest value that is shown, characters.
 const MAX_SHOWN: usize = 60;
 
-/// Plans as a table, and what they come to.
+/// Plans as a table, and their sum.
 pub fn table(plans: &[Plan]) -> String {
     let header = ["CLUSTER", "ACTION", "OBJECT", "NAME", "WHY"];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
@@ -75,7 +75,7 @@ fn rows_of(plan: &Plan, change: &Change) -> Vec<Vec<String>> {
     rows
 }
 
-/// The fields by which an object is another one than it should be, the first of them.
+/// The fields in which an object differs from the wanted one, the first of them.
 pub fn reasons(change: &Change) -> Vec<String> {
     let mut reasons: Vec<String> = change.fields.iter().take(MAX_REASONS).map(reason).collect();
     if let Some(more) = change.fields.len().checked_sub(MAX_REASONS + 1) {

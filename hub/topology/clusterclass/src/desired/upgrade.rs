@@ -6,17 +6,17 @@ use std::cmp::Ordering;
 
 use crate::model::Version;
 
-/// How many minor versions workers may be behind.
+/// Number of minor versions that workers may be behind.
 const MAX_SKEW: u64 = 3;
 
-/// What a cluster has and is to have.
+/// The versions of a cluster, present and wanted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct State {
     /// The version that is wanted.
     pub(super) wanted: String,
     /// The versions that the class lists, oldest first.
     pub(super) listed: Vec<String>,
-    /// How many machine deployments may be on their way at once.
+    /// Number of machine deployments that may upgrade at once.
     pub(super) concurrency: usize,
     /// The control plane; none if it has yet to be made.
     pub(super) plane: Option<Plane>,
@@ -29,9 +29,9 @@ pub(super) struct State {
 pub(super) struct Plane {
     /// The version that it is to have.
     pub(super) version: String,
-    /// Whether it has yet to say its first version.
+    /// True if it has yet to state its first version.
     pub(super) provisioning: bool,
-    /// Whether it is on its way to its version.
+    /// True if it is changing to its version.
     pub(super) upgrading: bool,
 }
 
@@ -42,11 +42,11 @@ pub(super) struct Worker {
     pub(super) name: String,
     /// The version that it is to have; none if it has yet to be made.
     pub(super) version: Option<String>,
-    /// Whether one of its machines has another version.
+    /// True if one of its machines has another version.
     pub(super) upgrading: bool,
-    /// Whether the upgrade stops at it.
+    /// True if the upgrade stops at it.
     pub(super) holds: bool,
-    /// Whether the upgrade passes over it.
+    /// True if the upgrade passes over it.
     pub(super) defers: bool,
 }
 
@@ -64,11 +64,11 @@ pub(super) struct Part {
 pub(super) struct Step {
     /// The control plane's.
     pub(super) plane: Part,
-    /// Those of machine deployments, in their order; none for one that is not made yet.
+    /// The versions of machine deployments, in their order; none for one that does not exist yet.
     pub(super) workers: Vec<Result<Part, String>>,
-    /// What goes on, a line each; empty if everything has the wanted version.
+    /// Steps under way, a line each; empty if everything has the wanted version.
     pub(super) lines: Vec<String>,
-    /// Whether versions are still to be given.
+    /// True if versions are still to be given.
     pub(super) goes_on: bool,
     /// The versions that the control plane had still to get before this step.
     pub(super) on_the_way: Vec<String>,

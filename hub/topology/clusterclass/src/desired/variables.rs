@@ -1,5 +1,5 @@
-//! Owns: what patches are told of a cluster whose objects have names and versions: its variables with their defaults, and
-//! `builtin` to the last field; and which of these defaults the Cluster does not have yet.
+//! Owns: the values for patches of a cluster whose objects have names and versions: its variables with their defaults,
+//! and `builtin` to the last field; and which of these defaults the Cluster does not have yet.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(super) fn told(
     step: &Step,
 ) -> Result<Cluster, String> {
     let mut filled = cluster.clone();
-    // As the Cluster will be: a plan of what was just made has to come to the same.
+    // For the future Cluster: a plan made right after must give the same.
     filled.metadata.labels.extend(owned::labels(&cluster.name));
     filled
         .metadata

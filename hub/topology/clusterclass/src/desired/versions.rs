@@ -1,4 +1,4 @@
-//! Owns: which versions a cluster has, and what is on its way, as the upgrade is told of it.
+//! Owns: the versions of a cluster and the changes under way, as input of the upgrade.
 
 use serde_json::Value;
 
@@ -13,10 +13,10 @@ use crate::{
     patch::owned::{DEFER_UPGRADE, HOLD_UPGRADES},
 };
 
-/// How many machine deployments may be upgraded at once (on the Cluster).
+/// The annotation on the Cluster with the number of machine deployments that may upgrade at once.
 const CONCURRENCY: &str = "topology.cluster.x-k8s.io/upgrade-concurrency";
 
-/// What a cluster has and is to have; what cannot be read is told.
+/// The versions of a cluster, present and wanted; reports unreadable ones.
 pub(super) fn state(
     class: &Class,
     cluster: &Cluster,
@@ -60,7 +60,7 @@ fn plane(object: &Value, seen: Seen, report: &mut Report) -> Plane {
         report.say("control-plane-version", "spec.version", message);
     }
     if seen == Seen::AsPlanned {
-        // What was planned is taken for done: an edit is looked at, not what goes on.
+        // Planned objects count as done: an edit is previewed, not an upgrade under way.
         return Plane {
             version,
             ..Plane::default()
@@ -87,8 +87,8 @@ fn reported(object: &Value) -> Vec<&str> {
     all
 }
 
-/// Whether a version that is there is not the one that was asked for. A control plane that says only one may be further
-/// than what it was asked for; of two that differ in their build, neither is known to be.
+/// Returns true if an existing version is not the wanted one. A control plane that states one version only may be ahead
+/// of it; of two versions that differ in their build, neither is known to be newer.
 fn behind(reported: &str, version: &str, object: &Value) -> bool {
     let (Some(one), Some(other)) = (Version::read(reported), Version::read(version)) else {
         return reported != version;

@@ -16,7 +16,7 @@ use super::{
 /// A ClusterClass.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Class {
-    /// Where it was read.
+    /// The file that it was read from.
     pub origin: String,
     /// Its namespace, where its templates are too.
     pub namespace: String,
@@ -26,15 +26,15 @@ pub struct Class {
     pub infrastructure: Reference,
     /// The control plane.
     pub control_plane: ControlPlaneClass,
-    /// How the name of the cluster's infrastructure is made.
+    /// Template for the name of the cluster's infrastructure.
     pub infrastructure_naming: Option<Placed<String>>,
     /// Classes of machine deployments.
     pub workers: Vec<WorkerClass>,
-    /// Whether it offers machine pools, which no cluster may use here.
+    /// True if it offers machine pools, which no cluster may use here.
     pub offers_machine_pools: bool,
-    /// What clusters may say, and the schemas of it.
+    /// Variables of clusters, with their schemas.
     pub variables: Vec<Definition>,
-    /// All of it as it is written, for who reads its patches.
+    /// The whole class as written, for the reader of its patches.
     pub spec: Value,
     /// Versions that clusters may have, oldest first; all if there are none.
     pub versions: Vec<Placed<String>>,
@@ -49,11 +49,11 @@ pub struct ControlPlaneClass {
     pub machines: Option<Reference>,
     /// Labels and annotations.
     pub metadata: Metadata,
-    /// How its machines are watched.
+    /// Health check of its machines.
     pub health_check: Option<HealthCheck>,
-    /// How its name is made.
+    /// Template for its name.
     pub naming: Option<Placed<String>>,
-    /// What else it says of its machines.
+    /// Further settings of its machines.
     pub settings: Settings,
 }
 
@@ -70,24 +70,24 @@ pub struct WorkerClass {
     pub bootstrap: Reference,
     /// The template of machines.
     pub machines: Reference,
-    /// How machines are watched.
+    /// Health check of the machines.
     pub health_check: Option<HealthCheck>,
-    /// How machines are replaced.
+    /// Strategy for replacing machines.
     pub rollout: Option<Rollout>,
-    /// How names are made.
+    /// Template for names.
     pub naming: Option<Placed<String>>,
-    /// What else it says of its machines.
+    /// Further settings of its machines.
     pub settings: Settings,
 }
 
-/// What a variable is.
+/// The definition of a variable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Definition {
     /// Its path.
     pub field: String,
     /// Its name.
     pub name: String,
-    /// Whether every cluster must have it.
+    /// True if every cluster must have it.
     pub required: bool,
     /// Its labels and annotations.
     pub metadata: Metadata,
@@ -117,12 +117,12 @@ impl Class {
         found.map(|reference| reference.api_version.as_str())
     }
 
-    /// Whether it defines a variable.
+    /// Returns true if it defines a variable.
     pub fn defines(&self, variable: &str) -> bool {
         self.variables.iter().any(|defined| defined.name == variable)
     }
 
-    /// Reads `spec`; what is wrong with its shape is told.
+    /// Reads `spec`; faults of its shape are reported.
     pub(super) fn read(
         spec: &Value,
         spelling: Spelling,
@@ -289,7 +289,7 @@ fn definition(path: String, item: &Value, spelling: Spelling, report: &mut Repor
     }
 }
 
-/// What is left out of patches; the rest of them is read by who applies them.
+/// Reports parts of patches that are not applied; their reader checks the rest.
 fn patches(spec: &Fields<'_>, report: &mut Report) {
     for (field, value) in spec.items("patches", MAX_PATCHES, report) {
         let known = ["name", "description", "enabledIf", "definitions", "external"];

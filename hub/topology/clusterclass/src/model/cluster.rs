@@ -1,4 +1,4 @@
-//! Owns: a Cluster, of which the topology counts, as both spellings write it.
+//! Owns: a Cluster's topology, in both spellings.
 
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ const HOOKS: &str = "before-upgrade.hook.cluster.cluster.x-k8s.io";
 /// A Cluster.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// Where it was read.
+    /// The file that it was read from.
     pub origin: String,
     /// Its namespace.
     pub namespace: String,
@@ -30,11 +30,11 @@ pub struct Cluster {
     pub uid: Option<String>,
     /// Its labels and annotations.
     pub metadata: Metadata,
-    /// Which of `infrastructureRef` and `controlPlaneRef` it has.
+    /// The ones of `infrastructureRef` and `controlPlaneRef` that it has.
     pub references: Vec<String>,
     /// `spec.clusterNetwork`.
     pub network: Network,
-    /// What it is stamped from, if it is.
+    /// Its topology, if it has one.
     pub topology: Option<Topology>,
 }
 
@@ -62,7 +62,7 @@ pub struct Topology {
     pub control_plane: ControlPlaneTopology,
     /// Machine deployments.
     pub workers: Vec<WorkerTopology>,
-    /// Whether it has machine pools, which are left out here.
+    /// True if it has machine pools, which are left out here.
     pub has_machine_pools: bool,
     /// Values of the class's variables.
     pub variables: Vec<Variable>,
@@ -73,11 +73,11 @@ pub struct Topology {
 pub struct ControlPlaneTopology {
     /// Labels and annotations.
     pub metadata: Metadata,
-    /// How many machines, if it says so.
+    /// Number of machines, if stated.
     pub replicas: Option<i64>,
-    /// What it says of the class's health check.
+    /// Override of the class's health check.
     pub health_check: Option<HealthCheck>,
-    /// What else it says of its machines.
+    /// Further settings of its machines.
     pub settings: Settings,
     /// Values that go before the Cluster's.
     pub overrides: Vec<Variable>,
@@ -94,20 +94,20 @@ pub struct WorkerTopology {
     pub name: String,
     /// Labels and annotations.
     pub metadata: Metadata,
-    /// How many machines, if it says so.
+    /// Number of machines, if stated.
     pub replicas: Option<Placed<i64>>,
-    /// What it says of the class's health check.
+    /// Override of the class's health check.
     pub health_check: Option<HealthCheck>,
-    /// How machines are replaced, if not as the class says.
+    /// Strategy for replacing machines, unless it is the class's.
     pub rollout: Option<Rollout>,
-    /// What else it says of its machines.
+    /// Further settings of its machines.
     pub settings: Settings,
     /// Values that go before the Cluster's.
     pub overrides: Vec<Variable>,
 }
 
 impl Cluster {
-    /// Reads a Cluster; what is wrong with its shape is told.
+    /// Reads a Cluster; faults of its shape are reported.
     pub(super) fn read(
         spec: &Value,
         spelling: Spelling,

@@ -87,7 +87,7 @@ fn json(yaml: Yaml, depth: usize, left: &mut usize) -> Result<Value, String> {
     })
 }
 
-/// What of a value is over the bounds of a document, if anything is.
+/// The part of a value that exceeds the bounds of a document, if any does.
 pub(super) fn over_bounds(value: &Value) -> Option<String> {
     fn over(value: &Value, depth: usize, left: &mut usize) -> Option<String> {
         if depth == 0 {

@@ -4,10 +4,10 @@ use std::fmt;
 
 use super::limits::{MAX_FINDINGS, MAX_SHOWN};
 
-/// What is wrong at one place.
+/// A fault at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Where the object was read, as the reader was told: a file's name.
+    /// The file that the object was read from.
     pub origin: String,
     /// Kind, namespace and name; or which document it is.
     pub object: String,
@@ -15,7 +15,7 @@ pub struct Finding {
     pub field: String,
     /// The rule's name.
     pub rule: &'static str,
-    /// What is wrong, and what would be right.
+    /// The fault, and the correct form.
     pub message: String,
 }
 
@@ -56,7 +56,7 @@ fn line(parts: &[&str]) -> String {
 /// The findings of one object, at most [`MAX_FINDINGS`] of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
-    /// Where the object was read.
+    /// The file that the object was read from.
     pub origin: String,
     /// The object.
     pub object: String,
@@ -93,12 +93,12 @@ impl Report {
         });
     }
 
-    /// How many findings there are.
+    /// Number of findings.
     pub fn count(&self) -> usize {
         self.findings.len()
     }
 
-    /// What was found.
+    /// Returns the findings.
     pub fn into_findings(self) -> Vec<Finding> {
         self.findings
     }

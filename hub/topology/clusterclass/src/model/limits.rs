@@ -1,5 +1,5 @@
-//! Owns: the bounds of what is read as classes and clusters. What is over one is a finding with its place, and the
-//! rest goes on.
+//! Owns: the bounds of what is read as classes and clusters. A value over a limit is a finding with its place, and the
+//! rest is read.
 
 /// Largest text of one document, bytes: what an API server stores, with room for what it adds.
 pub const MAX_DOCUMENT: usize = 512 << 10;

@@ -1,5 +1,5 @@
 //! Owns: ClusterClasses and Clusters as values, one model of both spellings, and findings about what is written.
-//! Never: ignores a field. What nobody knows is told; what is left out here is refused; [`limits`] bounds the rest.
+//! Never: ignores a field. Unknown fields are reported; unsupported ones are refused; [`limits`] bounds the rest.
 
 mod class;
 mod cluster;
@@ -41,7 +41,7 @@ pub struct Estate {
     pub classes: BTreeMap<Key, Class>,
     /// Clusters.
     pub clusters: BTreeMap<Key, Cluster>,
-    /// What is wrong with how they are written.
+    /// Faults in their form.
     pub findings: Vec<Finding>,
 }
 
@@ -68,7 +68,7 @@ impl Estate {
         }
     }
 
-    /// Reads an object that somebody else sent; one that is over the bounds of a document is told and not read.
+    /// Reads an object of another sender; one that is over the bounds of a document is reported and not read.
     pub fn add_sent(&mut self, origin: &str, object: &Value) {
         match over_bounds(object) {
             None => self.add_objects([(origin, object)]),

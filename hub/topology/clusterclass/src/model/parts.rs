@@ -11,7 +11,7 @@ use super::{
     read::{Fields, seconds},
 };
 
-/// How an object is written.
+/// The API version that an object is written in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spelling {
     /// `cluster.x-k8s.io/v1beta1`
@@ -21,7 +21,7 @@ pub enum Spelling {
 }
 
 impl Spelling {
-    /// Which of two names a field has.
+    /// The name of a field in this spelling.
     pub(super) fn name(self, older: &'static str, newer: &'static str) -> &'static str {
         match self {
             Self::V1Beta1 => older,
@@ -35,7 +35,7 @@ impl Spelling {
 pub struct Placed<T> {
     /// The field's path.
     pub field: String,
-    /// What is written there.
+    /// The value.
     pub value: T,
 }
 
@@ -55,7 +55,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Whether it is for templates of this type; one that is not given is for none.
+    /// Returns true if it is for templates of this type; one that is not given is for none.
     pub fn is(&self, api_version: &str, kind: &str) -> bool {
         !self.name.is_empty() && self.api_version == api_version && self.kind == kind
     }
@@ -83,28 +83,28 @@ pub struct Metadata {
 pub struct HealthCheck {
     /// Its path.
     pub field: String,
-    /// Whether the cluster wants one; a class does not say.
+    /// True if the cluster wants one; a class does not say.
     pub enabled: Option<bool>,
-    /// Whether more than `enabled` is said.
+    /// True if it has more than `enabled`.
     pub defined: bool,
-    /// How long a node may take to come, seconds; 0 for ever.
+    /// Time for a node to come up, in seconds; 0 for ever.
     pub startup_seconds: Option<Placed<i64>>,
     /// Numbers or percentages.
     pub quantities: Vec<Placed<Value>>,
-    /// What is looked at, as v1beta2 writes it.
+    /// The checks, as v1beta2 writes them.
     pub checks: Map<String, Value>,
-    /// What is done about it, as v1beta2 writes it.
+    /// The remediation, as v1beta2 writes it.
     pub remediation: Map<String, Value>,
 }
 
-/// How machines are replaced.
+/// A strategy for replacing machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rollout {
     /// Its path.
     pub field: String,
-    /// How many more may be, a number or a percentage.
+    /// Number of additional machines, a number or a percentage.
     pub max_surge: Option<Placed<Value>>,
-    /// How many may be missing.
+    /// Number of machines that may be missing.
     pub max_unavailable: Option<Placed<Value>>,
 }
 
@@ -280,7 +280,7 @@ fn quantity(within: &Fields<'_>, name: &str) -> Option<Placed<Value>> {
 pub(super) fn rollout(within: &Fields<'_>, spelling: Spelling, report: &mut Report) -> Option<Rollout> {
     let fields = match spelling {
         Spelling::V1Beta1 => {
-            // Of topologies alone, and only for what a strategy does not say.
+            // For topologies alone, and only where a strategy has no value.
             within.within("rollout", &["after"], report);
             within.within("strategy", &["type", "rollingUpdate", "remediation"], report)
         }

@@ -1,5 +1,4 @@
-//! Owns: reading the fields of an object: what it does not have, what has another type, and what nobody knows is told
-//! with its path.
+//! Owns: reading the fields of an object: missing, mistyped and unknown ones are reported with their path.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ pub(super) struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Opens a value as an object; a field that is not among `known` is told. An absent one has no fields.
+    /// Opens a value as an object; a field that is not among `known` is reported. An absent one has no fields.
     pub(super) fn open(value: Option<&'a Value>, path: &str, known: &[&str], report: &mut Report) -> Self {
         let map = match value {
             None | Some(Value::Null) => None,
@@ -55,7 +54,7 @@ impl<'a> Fields<'a> {
         &self.path
     }
 
-    /// Whether the object was written, and is not empty.
+    /// Returns true if the object was written, and is not empty.
     pub(super) fn any(&self) -> bool {
         self.map.is_some_and(|map| !map.is_empty())
     }
@@ -102,7 +101,7 @@ impl<'a> Fields<'a> {
         read
     }
 
-    /// The items of a list with their paths; none if there are more than `most`, which is told.
+    /// The items of a list with their paths; none if there are more than `most`, which is reported.
     pub(super) fn items(&self, name: &str, most: usize, report: &mut Report) -> Vec<(String, &'a Value)> {
         let path = self.at(name);
         match self.get(name) {

@@ -1,4 +1,4 @@
-//! Both spellings mean the same; what is left out or unknown is told with its path.
+//! Both spellings mean the same; unsupported and unknown fields are reported with their path.
 
 use serde_json::json;
 

@@ -69,7 +69,7 @@ fn build(version: &str) -> &str {
     version.split_once('+').map_or("", |(_, build)| build)
 }
 
-/// Words of which nobody knows which is later count as later.
+/// Words without a known order count as later.
 fn builds(one: &str, other: &str) -> Ordering {
     let identifiers = |text: &'_ str| -> Vec<String> {
         text.split('.')

@@ -1,7 +1,7 @@
 //! Owns: patches applied to the templates of one cluster, in order, and what each did.
 //! Never: a template that half of a definition changed. Where upstream gives up a whole cluster, the definition or the
-//! patch is left out for that template, a finding says why, and the others go on: whoever writes objects must not
-//! while there are errors.
+//! patch is left out for that template, a finding has the reason, and the others are applied: a program that writes
+//! objects must not while there are errors.
 
 use serde_json::{Map, Value};
 
@@ -18,13 +18,13 @@ use crate::template::{Outcome, render};
 /// A definition that was applied to a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// Which patch of the class, from 0.
+    /// Index of the class's patch, from 0.
     pub patch: usize,
     /// The patch's name.
     pub name: String,
-    /// Which of its definitions, from 0.
+    /// Index of its definition, from 0.
     pub definition: usize,
-    /// Whether the template is another one afterwards.
+    /// True if the template differs afterwards.
     pub changed: bool,
 }
 
@@ -35,16 +35,16 @@ pub struct Patched {
     pub target: String,
     /// The template.
     pub template: Value,
-    /// What was applied to it, in this order.
+    /// The definitions applied to it, in this order.
     pub steps: Vec<Step>,
 }
 
-/// What came of all patches and templates.
+/// The result of all patches and templates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applied {
     /// The templates, in the order in which they were given.
     pub patched: Vec<Patched>,
-    /// What was left out, and why; and what is probably not meant.
+    /// Omissions with reasons, and probable mistakes.
     pub findings: Vec<Finding>,
 }
 
@@ -243,7 +243,7 @@ impl Run {
         Ok(outcome)
     }
 
-    /// What a template does that is probably not meant.
+    /// Reports probable mistakes of a template.
     fn doubts(&mut self, outcome: &Outcome, place: &Place, field: &str, way: &Way<'_>) {
         let doubts = outcome.findings.iter();
         for finding in doubts.filter(|finding| finding.ends_with("<no value>")) {
@@ -291,7 +291,7 @@ fn carry_out(operation: &Operation, value: Option<Value>, template: &mut Value) 
     })
 }
 
-/// The template with the other one's `spec`; where that is gone it stays. Of the rest of a template nothing is taken.
+/// The template with the other one's `spec`; where that is gone it stays. The rest of a template is not taken over.
 fn taken(before: &Value, mut after: Value) -> Value {
     let mut template = before.clone();
     if let (Some(fields), Some(spec)) = (template.as_object_mut(), after.get_mut("spec")) {

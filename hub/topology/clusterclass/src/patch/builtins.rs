@@ -1,6 +1,6 @@
 //! Owns: the names of builtin variables that a class may take values from.
 
-/// What `builtin` has, as far as an operation may name it; templates may name more.
+/// Fields of `builtin` that an operation may name; templates may name more.
 const NAMES: &[(&str, &[&str])] = &[
     (
         "cluster",
@@ -63,7 +63,8 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Whether a path is `builtin` or one below it that exists. Those of machine pools are names, and have no value here.
+/// Returns true if a path is `builtin` or an existing path below it. The paths of machine pools exist, and have no
+/// value here.
 pub(super) fn exists(path: &str) -> bool {
     let Some(path) = path.strip_prefix("builtin.") else {
         return path == "builtin";

@@ -15,7 +15,7 @@ use crate::{
     template::{Problem, examine},
 };
 
-/// What is wrong with the patches of a class, in their order.
+/// Checks the patches of a class, in their order.
 pub fn check(class: &Class, patches: &[Patch]) -> Vec<Finding> {
     let mut checker = Checker {
         class,
@@ -192,7 +192,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether objects take over something at or below a path.
+/// Returns true if objects take over a value at or below a path.
 fn is_taken(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     match parts.as_slice() {
@@ -203,8 +203,8 @@ fn is_taken(path: &str) -> bool {
     }
 }
 
-/// Whether a selector may have this name. Kubernetes checks those with `*` only, as qualified names; without a slash
-/// that is: at most 63 letters, digits, `-`, `_` and `.`, the first and the last a letter or a digit.
+/// Returns true if a selector may have this name. Kubernetes checks only names with `*`, as qualified names; without a
+/// slash that is: at most 63 letters, digits, `-`, `_` and `.`, the first and the last a letter or a digit.
 fn is_name(name: &str) -> bool {
     if !name.contains('*') {
         return true;

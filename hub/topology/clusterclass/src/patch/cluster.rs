@@ -12,18 +12,18 @@ use super::{
 };
 use crate::model::{self, Class, Metadata, Reference, Topology, Variable, WorkerTopology};
 
-/// What patches are told of a cluster.
+/// A cluster's values for patches.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cluster {
-    /// What every template is given.
+    /// Values for every template.
     pub global: Map<String, Value>,
-    /// What templates of the control plane and its machines are given above that.
+    /// Further values for templates of the control plane and its machines.
     pub control_plane: Map<String, Value>,
     /// The machine deployments, and what their templates are given above the first.
     pub workers: Vec<(Workers, Map<String, Value>)>,
 }
 
-/// What a Cluster says. Its version is taken for the version of everything.
+/// Reads a Cluster. Its version is used as the version of everything.
 ///
 /// # Errors
 ///
@@ -59,7 +59,7 @@ pub fn read(cluster: &model::Cluster, class: &Class) -> Result<Cluster, String> 
     })
 }
 
-/// What is known without a Cluster: that each class of machine deployments may have one, called as the class.
+/// The values known without a Cluster: each class of machine deployments has one, of the class's name.
 pub fn of_class(class: &Class) -> Cluster {
     let workers = class.workers.iter().map(|one| {
         let workers = Workers {
@@ -109,8 +109,8 @@ impl Cluster {
         places
     }
 
-    /// Puts variables over those of the cluster. Of `builtin`, what is about the control plane and machine deployments
-    /// is for their templates only; a deployment keeps its class and its name.
+    /// Puts variables over those of the cluster. The parts of `builtin` about the control plane and machine deployments
+    /// are for their templates only; a deployment keeps its class and its name.
     ///
     /// # Errors
     ///
@@ -137,13 +137,13 @@ impl Cluster {
         Ok(())
     }
 
-    /// Adds what is known of the control plane once it has a name, for its templates.
+    /// Adds the values of the control plane once it has a name, for its templates.
     pub fn know_control_plane(&mut self, about: &Value) {
         let about = Map::from_iter([("controlPlane".to_owned(), about.clone())]);
         put(&mut self.control_plane, Some(about));
     }
 
-    /// Adds what is known of a machine deployment once it has a name, for its templates; `name` is the topology's.
+    /// Adds the values of a machine deployment once it has a name, for its templates; `name` is the topology's.
     pub fn know_workers(&mut self, name: &str, about: &Value) {
         for (workers, variables) in &mut self.workers {
             if workers.name == name {
@@ -248,7 +248,7 @@ fn of_control_plane(cluster: &model::Cluster, topology: &Topology, class: &Class
     about
 }
 
-/// Labels and annotations as patches are told them.
+/// Labels and annotations as patches see them.
 pub fn metadata(said: Metadata) -> Value {
     let mut all = json!({});
     for (name, map) in [("labels", said.labels), ("annotations", said.annotations)] {

@@ -6,30 +6,30 @@ use serde_json::Value;
 /// A patch: definitions that apply under one condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
-    /// Which of the class's, from 0.
+    /// Index in the class, from 0.
     pub index: usize,
     /// Its name.
     pub name: String,
-    /// What it is for, in its author's words; may be empty.
+    /// Its purpose, in its author's words; may be empty.
     pub description: String,
-    /// A template that must come to `true`; empty if there is no condition.
+    /// A template whose result must be `true`; empty if there is no condition.
     pub enabled_if: String,
-    /// What it does, in this order.
+    /// Its definitions, in this order.
     pub definitions: Vec<Definition>,
-    /// Whether all of it could be read. What could not is checked as far as possible, and not applied.
+    /// True if all of it could be read. Unreadable parts are checked as far as possible, and not applied.
     pub whole: bool,
 }
 
 /// Operations for the templates that a selector matches.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Definition {
-    /// Which templates.
+    /// The templates.
     pub selector: Selector,
-    /// What is done to them, in this order.
+    /// The operations, in this order.
     pub operations: Vec<Operation>,
 }
 
-/// Which templates: those of this type, where one of the places is theirs.
+/// Selects the templates of this type in one of these places.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selector {
     /// The template's, exactly.
@@ -40,7 +40,7 @@ pub struct Selector {
     pub control_plane: bool,
     /// The cluster's infrastructure.
     pub infrastructure_cluster: bool,
-    /// Classes of machine deployments by name; `*` stands for anything, at the start or at the end.
+    /// Classes of machine deployments by name; `*` matches anything, at the start or at the end.
     pub machine_deployment_classes: Vec<String>,
     /// Machine pools, too. They match nothing here; without them a selector is not empty.
     pub machine_pools: bool,
@@ -49,22 +49,22 @@ pub struct Selector {
 /// One step of a definition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operation {
-    /// Which of the definition's, from 0.
+    /// Index in the definition, from 0.
     pub index: usize,
-    /// Where, as a JSON pointer from the template's root.
+    /// JSON pointer from the template's root.
     pub path: String,
-    /// What.
+    /// The change.
     pub change: Change,
 }
 
-/// What is done at a path.
+/// A change at a path.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Change {
     /// A field is set, or an element put into a list.
     Add(Source),
-    /// What is there becomes something else.
+    /// Replaces the value.
     Replace(Source),
-    /// What is there goes.
+    /// Removes the value.
     Remove,
 }
 
@@ -78,7 +78,7 @@ impl Change {
         }
     }
 
-    /// Where its value comes from.
+    /// The source of its value.
     pub fn source(&self) -> Option<&Source> {
         match self {
             Self::Add(source) | Self::Replace(source) => Some(source),
@@ -87,10 +87,10 @@ impl Change {
     }
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
-    /// It stands in the class.
+    /// The value is in the class.
     Value(Value),
     /// A variable, or a part of one: `a.b[0].c`.
     Variable(String),

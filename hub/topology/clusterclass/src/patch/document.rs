@@ -15,7 +15,7 @@ pub type Read<'f> = (&'f str, Value);
 ///
 /// # Errors
 ///
-/// One line: which document of which file cannot be read, and why.
+/// One line: the file and the document that cannot be read, and the reason.
 pub fn objects(files: &[(String, Vec<u8>)]) -> Result<Vec<Read<'_>>, String> {
     let mut objects = Vec::new();
     for (file, bytes) in files {
@@ -49,7 +49,7 @@ pub fn objects(files: &[(String, Vec<u8>)]) -> Result<Vec<Read<'_>>, String> {
     Ok(objects)
 }
 
-/// Whether two objects stand in one document, of which YAML 1.1 would silently take the last.
+/// Returns true if one document has two objects, of which YAML 1.1 would silently take the last.
 fn has_two(document: &[u8]) -> bool {
     let lines = document.split(|byte| *byte == b'\n');
     lines.filter(|line| line.starts_with(b"kind:")).count() > 1

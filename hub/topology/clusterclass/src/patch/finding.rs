@@ -5,7 +5,7 @@ use std::fmt::{Display, Formatter};
 
 use super::limits::{MAX_FINDINGS, MAX_SHOWN};
 
-/// What was not kept to. Each has a name that does not change.
+/// A broken rule. Each has a name that does not change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
     /// More than one class may have or take.
@@ -104,22 +104,22 @@ impl Rule {
         }
     }
 
-    /// Whether the patch counts for nothing because of it; otherwise it is right and probably not meant.
+    /// Returns true if the finding disables the patch; otherwise the patch is valid and probably a mistake.
     pub fn is_error(self) -> bool {
         !matches!(self, Self::NotTaken | Self::NoValue | Self::MachinePools)
     }
 }
 
-/// Where in a class.
+/// A place in a class.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// Which of the patches, from 0; none for all of them.
+    /// Index of the patch, from 0; none for all of them.
     pub patch: Option<usize>,
     /// The patch's name; empty if it has none.
     pub name: String,
-    /// Which definition of the patch, from 0.
+    /// Index of the patch's definition, from 0.
     pub definition: Option<usize>,
-    /// Which operation of the definition, from 0.
+    /// Index of the definition's operation, from 0.
     pub operation: Option<usize>,
 }
 
@@ -169,9 +169,9 @@ impl Display for Place {
 /// One thing that is wrong or doubtful.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What was not kept to.
+    /// The broken rule.
     pub rule: Rule,
-    /// Where.
+    /// Its place.
     pub place: Place,
     /// The field below the place; empty for the place itself.
     pub field: String,
@@ -245,7 +245,7 @@ impl Findings {
     }
 }
 
-/// A text of somebody else's on one line, cut after [`MAX_SHOWN`] characters.
+/// A foreign text on one line, cut after [`MAX_SHOWN`] characters.
 pub fn shown(text: &str) -> String {
     let mut kept: String = text.chars().take(MAX_SHOWN).map(printable).collect();
     if text.chars().nth(MAX_SHOWN).is_some() {

@@ -17,12 +17,12 @@ pub const MAX_VALUES: usize = 4 << 20;
 pub const MAX_RESULT: usize = 3 << 19;
 /// Most templates of one cluster.
 pub const MAX_TARGETS: usize = 4096;
-/// What the patches of a class may take for one cluster: steps of templates, operations, and a step for
-/// [`BYTES_PER_STEP`] bytes that are read or copied.
+/// Longest work of a class's patches for one cluster: steps of templates, operations, and a step for each
+/// [`BYTES_PER_STEP`] bytes read or copied.
 pub const MAX_WORK: u64 = 20_000_000;
 /// Bytes for one step of [`MAX_WORK`].
 pub const BYTES_PER_STEP: usize = 64;
-/// Most findings that are told one by one.
+/// Most findings that are reported one by one.
 pub const MAX_FINDINGS: usize = 1000;
-/// Longest text of somebody else's that a finding repeats, characters.
+/// Longest foreign text that a finding repeats, characters.
 pub const MAX_SHOWN: usize = 200;

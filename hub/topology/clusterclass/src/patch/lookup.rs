@@ -33,7 +33,7 @@ pub(super) fn base(path: &str) -> &str {
     path.split(['.', '[']).find(|part| !part.is_empty()).unwrap_or("")
 }
 
-/// A name and the place in the list that it names. What follows the first bracket's end has no meaning.
+/// A name and the place in the list that it names. The rest after the first bracket's end has no meaning.
 fn segment(text: &str) -> Result<(&str, Option<usize>), String> {
     let refused = || format!("{} is no name with a place in a list", shown(text));
     match (text.find('['), text.find(']')) {

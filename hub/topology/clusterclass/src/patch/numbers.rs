@@ -2,7 +2,7 @@
 
 use serde_json::{Number, Value};
 
-/// Where whole numbers of 64 bits end.
+/// The first number above 64-bit integers.
 const WHOLE: f64 = 9_223_372_036_854_775_808.0;
 
 /// The value with its numbers as a Kubernetes client decodes them and writes them again: whole ones without a point,

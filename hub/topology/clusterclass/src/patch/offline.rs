@@ -14,12 +14,12 @@ use super::{
 };
 use crate::model::{Estate, Reference};
 
-/// What is printed, and how much of it is wrong.
+/// The output, and the number of faults in it.
 #[derive(Debug)]
 pub struct Report {
     /// Documents of YAML, with comments.
     pub text: String,
-    /// How many findings are errors.
+    /// Number of findings that are errors.
     pub errors: usize,
 }
 
@@ -66,7 +66,7 @@ pub fn patch(
     findings.extend(applied.findings);
     let errors = findings.iter().filter(|finding| finding.rule.is_error()).count();
     let mut text = printed(&applied.patched, &patches, &findings);
-    // What the model left out of the class or the Cluster is in nothing that is printed.
+    // Parts of the class or the Cluster that the model left out are never printed.
     for finding in &estate.findings {
         text += &format!("# error {finding}\n");
     }

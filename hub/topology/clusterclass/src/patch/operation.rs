@@ -7,7 +7,7 @@
 
 use serde_json::Value;
 
-/// Sets a field, or puts an element into a list; `-` stands behind its last.
+/// Sets a field, or puts an element into a list; `-` means the place behind its last item.
 pub(super) fn add(document: &mut Value, path: &str, value: Value) -> Result<(), String> {
     let (container, key) = container(document, path)?;
     match container {
@@ -57,7 +57,7 @@ pub(super) fn remove(document: &mut Value, path: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What holds the last part of a path, and that part.
+/// The container of a path's last part, and that part.
 fn container<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
     let way = path
         .strip_prefix('/')
@@ -84,7 +84,7 @@ fn container<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, 
     Ok((at, decoded(last)))
 }
 
-/// A part of a path as the name that it stands for.
+/// A part of a path as the name that it encodes.
 fn decoded(part: &str) -> String {
     part.replace("~1", "/").replace("~0", "~")
 }

@@ -37,14 +37,14 @@ pub fn cloned_from(reference: &Reference) -> BTreeMap<String, String> {
     ])
 }
 
-/// Those of a control plane, without where it is cloned from.
+/// The fields of a control plane, without the source of its copy.
 pub fn of_control_plane(cluster: &Cluster, class: &Metadata, topology: &Metadata) -> Metadata {
     let mut all = over(class, topology);
     all.labels.extend(labels(&cluster.name));
     all
 }
 
-/// Those of a machine deployment; the annotations that steer upgrades are the topology's alone.
+/// The fields of a machine deployment; the annotations that steer upgrades are the topology's alone.
 pub fn of_worker(cluster: &Cluster, class: &WorkerClass, worker: &WorkerTopology) -> Metadata {
     let mut all = over(&class.metadata, &worker.metadata);
     all.annotations.remove(HOLD_UPGRADES);

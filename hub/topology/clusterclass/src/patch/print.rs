@@ -1,5 +1,5 @@
-//! Owns: objects as YAML that readers of version 1.1 and 1.2 take for the same: a text that one of them would take for
-//! something else stands in quotation marks, a text of several lines as a block.
+//! Owns: objects as YAML that readers of version 1.1 and 1.2 understand alike: a text that one of them would misread is
+//! quoted, a text of several lines is a block.
 
 use serde_json::{Map, Value};
 
@@ -75,7 +75,7 @@ fn write_scalar(out: &mut String, value: &Value, depth: usize) {
     }
 }
 
-/// Whether a text of several lines may stand as it is.
+/// Returns true if a text of several lines may be written as it is.
 fn is_block(text: &str) -> bool {
     let odd = |character: char| (character.is_control() && character != '\n') || is_break(character);
     text.contains('\n') && !text.starts_with([' ', '\n']) && !text.contains(odd)
@@ -118,7 +118,7 @@ fn write_text(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Whether a text means itself without quotation marks.
+/// Returns true if a text needs no quotation marks.
 fn is_plain(text: &str) -> bool {
     let known = |character: char| character.is_ascii_alphanumeric() || "-_./:@ ".contains(character);
     text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/')
@@ -127,7 +127,7 @@ fn is_plain(text: &str) -> bool {
             .is_ok_and(|json| serde_json::from_str::<Value>(&json).is_ok_and(|read| read == text))
 }
 
-/// What ends a line of YAML 1.1 and is no control character, and the mark of a text's beginning.
+/// Returns true for line breaks of YAML 1.1 that are no control characters, and for the byte order mark.
 fn is_break(character: char) -> bool {
     ['\u{2028}', '\u{2029}', '\u{feff}'].contains(&character)
 }

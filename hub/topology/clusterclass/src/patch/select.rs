@@ -7,8 +7,8 @@ use super::{
     target::{Role, Target},
 };
 
-/// Whether a definition with this selector is for this template: the type is equal to the letter, and one of the
-/// places that are selected is the template's.
+/// Returns true if a definition with this selector is for this template: the type is exactly equal, and one of the
+/// selected places is the template's.
 pub(super) fn matches(selector: &Selector, target: &Target) -> bool {
     let is = |field: &str, wanted: &str| target.template.get(field).and_then(Value::as_str) == Some(wanted);
     if !is("apiVersion", &selector.api_version) || !is("kind", &selector.kind) {
@@ -24,7 +24,7 @@ pub(super) fn matches(selector: &Selector, target: &Target) -> bool {
     }
 }
 
-/// Whether a name of a selector is for a class: they are equal, or what stands before or behind its `*` is.
+/// Returns true if a name in a selector matches a class: it is equal, or its part before or behind `*` matches.
 pub(super) fn names(name: &str, class: &str) -> bool {
     let end = name.strip_prefix('*').is_some_and(|end| class.ends_with(end));
     let start = name

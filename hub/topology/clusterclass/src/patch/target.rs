@@ -20,14 +20,14 @@ pub enum Role {
     ControlPlane,
     /// The control plane's machines.
     ControlPlaneMachines,
-    /// How machines of a deployment become nodes.
+    /// The bootstrap configuration of a deployment's machines.
     Bootstrap(Workers),
     /// The machines of a deployment.
     Infrastructure(Workers),
 }
 
 impl Role {
-    /// What it is called in findings and on the command line.
+    /// Its name in findings and on the command line.
     pub fn name(&self) -> String {
         match self {
             Self::InfrastructureCluster => "infrastructure-cluster".to_owned(),
@@ -71,7 +71,7 @@ impl Target {
     }
 }
 
-/// Whether an annotation says nothing but how the object came to be; patches do not see it.
+/// Returns true if an annotation only describes the making of the object; patches do not see it.
 pub(super) fn is_bookkeeping(annotation: &str) -> bool {
     [
         "kubectl.kubernetes.io/last-applied-configuration",

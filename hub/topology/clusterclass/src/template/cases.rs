@@ -12,7 +12,7 @@ use super::{
 /// One case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// What it is called, if it has a name.
+    /// Its name, if it has one.
     pub name: Option<String>,
     /// The template.
     pub template: String,

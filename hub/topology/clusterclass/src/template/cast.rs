@@ -51,7 +51,7 @@ pub(crate) fn to_float(value: &Value) -> f64 {
     }
 }
 
-/// `12.75` without what stands behind the point, if there are only digits on both sides.
+/// `12.75` without its decimals, if there are only digits on both sides of the point.
 fn without_fraction(text: &str) -> &str {
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     match text.split_once('.') {

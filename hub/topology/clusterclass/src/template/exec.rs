@@ -1,5 +1,5 @@
 //! Owns: how a parsed template is carried out: blocks, pipelines, fields, calls, as Go's `text/template` does it.
-//! Never: goes on beyond a limit, and never panics: what upstream's functions panic at is an error here.
+//! Never: continues beyond a limit, and never panics: where upstream's functions panic there is an error here.
 
 use super::{
     functions,
@@ -12,10 +12,10 @@ use super::{
     value::Value,
 };
 
-/// What is shown where there is no value.
+/// The text shown for a missing value.
 const NO_VALUE: &[u8] = b"<no value>";
 
-/// What came of a template.
+/// The result of a template.
 #[derive(Debug)]
 pub(crate) struct Rendered {
     /// The text, or why there is none.
@@ -51,7 +51,7 @@ pub(crate) fn render(set: &Set, meter: &mut Meter, variables: Value) -> Rendered
     }
 }
 
-/// How nodes ended.
+/// The end of a list of nodes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Flow {
     Next,
@@ -327,7 +327,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What a term is, with arguments if it is called.
+    /// Evaluates a term, with arguments if it is called.
     fn evaluate(
         &mut self,
         term: &'a Term,

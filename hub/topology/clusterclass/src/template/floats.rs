@@ -30,7 +30,7 @@ pub(crate) fn format(value: f64, verb: u8, precision: Option<usize>) -> String {
     format!("{sign}{body}")
 }
 
-/// What `encoding/json` writes; `None` for what JSON has not.
+/// The number as `encoding/json` writes it; `None` if JSON cannot express it.
 pub(crate) fn json(value: f64) -> Option<String> {
     if !value.is_finite() {
         return None;

@@ -12,7 +12,7 @@ use super::{
     value::{Element, List, Text, Value},
 };
 
-/// How JSON is written.
+/// A style of JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     /// `<`, `>` and `&` are escaped, as `json.Marshal` does.

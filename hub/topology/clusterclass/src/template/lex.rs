@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use super::runes::{is_digit, is_letter};
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Error,
@@ -40,12 +40,12 @@ pub(crate) struct Token<'a> {
     pub(crate) kind: Kind,
     /// Offset in the source, bytes.
     pub(crate) at: usize,
-    /// What stands there, or what is wrong with it.
+    /// Its text, or the problem with it.
     pub(crate) text: Cow<'a, str>,
 }
 
 impl Token<'_> {
-    /// Whether it is that keyword.
+    /// Returns true if it is that keyword.
     pub(crate) fn is(&self, keyword: &str) -> bool {
         self.kind == Kind::Keyword && self.text == keyword
     }
@@ -196,7 +196,7 @@ impl<'a> Lexer<'a> {
         None
     }
 
-    /// Whether a right delimiter stands here, and whether it trims.
+    /// The right delimiter at this place, and whether it trims.
     fn right(&self) -> Option<bool> {
         let rest = self.rest();
         if trims_right(rest) && rest[MARKER..].starts_with(RIGHT) {
@@ -306,7 +306,7 @@ impl<'a> Lexer<'a> {
         self.token(kind)
     }
 
-    /// What follows `.` or `$`.
+    /// Reads the name after `.` or `$`.
     fn name(&mut self, kind: Kind) -> Token<'a> {
         if self.at_terminator() {
             return self.token(if kind == Kind::Variable { kind } else { Kind::Dot });

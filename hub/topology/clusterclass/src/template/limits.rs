@@ -1,4 +1,4 @@
-//! Owns: how much one template may take: steps, bytes, nesting, and what is said when it takes more.
+//! Owns: the limits of one template: steps, bytes, nesting, and the messages about them.
 //! Never: a clock; a limit is a count, so that the same template ends at the same place everywhere.
 
 /// Longest template text, bytes. A class of 1 MB may consist of one.

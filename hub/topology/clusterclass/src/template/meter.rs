@@ -14,7 +14,7 @@ const BYTES_PER_STEP: usize = 256;
 /// Bytes that an element of a list counts for.
 const ITEM_BYTES: usize = 64;
 
-/// What one rendering has taken so far.
+/// The cost of one rendering so far.
 #[derive(Debug, Default)]
 pub(crate) struct Meter {
     steps: u64,
@@ -44,7 +44,7 @@ impl Meter {
         Ok(())
     }
 
-    /// What was counted so far, at most [`MAX_STEPS`].
+    /// Steps so far, at most [`MAX_STEPS`].
     pub(crate) fn steps(&self) -> u64 {
         self.steps.min(MAX_STEPS)
     }

@@ -41,7 +41,7 @@ pub enum Stage {
     Parse,
     /// It cannot be carried out with these variables.
     Execute,
-    /// What it renders is no YAML.
+    /// The result is no YAML.
     Yaml,
 }
 
@@ -59,26 +59,26 @@ impl Stage {
 /// Why there is no value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Where it failed.
+    /// The stage that failed.
     pub stage: Stage,
     /// One line, with the place in the template as Go writes it.
     pub message: String,
 }
 
-/// What came of a template.
+/// The result of a template.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Outcome {
     /// The text, if there is one; it may be no YAML.
     pub rendered: Option<Vec<u8>>,
     /// The text's first document as JSON, if it has one.
     pub value: Option<String>,
-    /// Whether the value is `true`, which is what `enabledIf` asks.
+    /// True if the value is `true`, which is what `enabledIf` asks.
     pub enabled_if: bool,
     /// Steps that it took, up to [`limits::MAX_STEPS`].
     pub steps: u64,
     /// Why there is no value.
     pub problem: Option<Problem>,
-    /// What is right by the rules and probably not meant, a line each.
+    /// Probable mistakes that no rule forbids, a line each.
     pub findings: Vec<String>,
 }
 
@@ -93,8 +93,7 @@ pub fn render(template: &str, variables: &[u8]) -> Outcome {
     outcome
 }
 
-/// What is wrong with a template whatever the variables are; otherwise the functions that it names and that do not give
-/// the same result twice.
+/// Checks a template independently of variables; returns the functions in it that do not give the same result twice.
 pub fn examine(template: &str) -> Result<Vec<&'static str>, Problem> {
     parsed(template).map(|(_, refused)| refused)
 }

@@ -21,9 +21,9 @@ pub(crate) enum Node {
     Range(Range),
     /// `template` and `block`.
     Call {
-        /// Where, bytes.
+        /// Position in bytes.
         at: usize,
-        /// Which template.
+        /// Name of the template.
         name: Vec<u8>,
         /// Its dot.
         pipe: Option<Pipe>,
@@ -37,33 +37,33 @@ pub(crate) enum Node {
 /// `if … else if … else`, or the same with `with`.
 #[derive(Debug, Clone)]
 pub(crate) struct Choice {
-    /// Whether the value becomes the dot.
+    /// True if the value becomes `.`.
     pub(crate) with: bool,
     /// Conditions in order, each with what is rendered if it holds.
     pub(crate) arms: Vec<(Pipe, Vec<Node>)>,
-    /// What is rendered if none holds.
+    /// Rendered if no condition holds.
     pub(crate) otherwise: Vec<Node>,
 }
 
 /// `range`.
 #[derive(Debug, Clone)]
 pub(crate) struct Range {
-    /// What is walked.
+    /// The value to iterate over.
     pub(crate) pipe: Pipe,
-    /// What is rendered for each element.
+    /// Rendered for each element.
     pub(crate) body: Vec<Node>,
-    /// What is rendered if there is none.
+    /// Rendered if there is no element.
     pub(crate) otherwise: Vec<Node>,
 }
 
 /// Commands, each with the result of the one before as its last argument.
 #[derive(Debug, Clone)]
 pub(crate) struct Pipe {
-    /// Where, bytes.
+    /// Position in bytes.
     pub(crate) at: usize,
     /// Variables that it declares or sets.
     pub(crate) variables: Vec<String>,
-    /// Whether they exist already.
+    /// True if they exist already.
     pub(crate) assigns: bool,
     /// At least one.
     pub(crate) commands: Vec<Command>,
@@ -79,13 +79,13 @@ pub(crate) struct Command {
 /// One operand.
 #[derive(Debug, Clone)]
 pub(crate) struct Term {
-    /// Where, bytes.
+    /// Position in bytes.
     pub(crate) at: usize,
-    /// What.
+    /// The operand.
     pub(crate) operand: Operand,
 }
 
-/// What an operand is.
+/// An operand.
 #[derive(Debug, Clone)]
 pub(crate) enum Operand {
     /// `.`
@@ -125,7 +125,7 @@ pub(crate) struct Number {
     pub(crate) complex: Option<(f64, f64)>,
 }
 
-/// Whether nothing is rendered by it: such a definition does not replace another one.
+/// Returns true if it renders nothing: such a definition does not replace another one.
 pub(crate) fn is_blank(nodes: &[Node]) -> bool {
     nodes.iter().all(|node| match node {
         Node::Text(text) => std::str::from_utf8(text).is_ok_and(|text| text.trim().is_empty()),

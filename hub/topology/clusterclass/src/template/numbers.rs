@@ -57,7 +57,7 @@ fn sign(text: &str) -> (bool, &str) {
     }
 }
 
-/// Whether underscores stand only between digits, or after a base prefix.
+/// Returns true if underscores stand only between digits, or after a base prefix.
 fn underscores(text: &str) -> bool {
     let (_, text) = sign(text);
     let bytes = text.as_bytes();

@@ -12,7 +12,7 @@ use super::{
     quote::unquote,
 };
 
-/// What is wrong, and where, bytes.
+/// A problem and its position in bytes.
 pub(crate) type Problem = (usize, String);
 type Parsed<T> = Result<T, Problem>;
 
@@ -31,7 +31,7 @@ pub(crate) fn parse(source: &str) -> Parsed<(Set, Vec<String>)> {
     Ok((parser.set, parser.functions))
 }
 
-/// What is known where a word stands.
+/// The names known at a word.
 #[derive(Debug, Clone)]
 struct Scope {
     variables: Vec<String>,
@@ -47,7 +47,7 @@ impl Default for Scope {
     }
 }
 
-/// How a list of nodes ends.
+/// The end of a list of nodes.
 enum Ending {
     End,
     Else,
@@ -267,7 +267,7 @@ impl<'a> Parser<'a> {
                 Ending::ElseIf if !with => drop(self.next_word()),
                 Ending::ElseWith if with => drop(self.next_word()),
                 Ending::ElseIf | Ending::ElseWith => {
-                    // Upstream goes on with the keyword as the first word of the else branch.
+                    // Upstream continues with the keyword as the first word of the else branch.
                     let token = self.next_word();
                     return self.unexpected(&token, "input");
                 }

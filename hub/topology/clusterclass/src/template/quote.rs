@@ -49,7 +49,7 @@ fn escape(out: &mut Vec<u8>, character: char, quote: char, ascii: bool) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Whether a text can stand between back quotes.
+/// Returns true if a text can stand between back quotes.
 pub(crate) fn can_backquote(bytes: &[u8]) -> bool {
     runes::indexed(bytes).all(|(_, character, length)| {
         !(character == runes::BAD && length == 1
@@ -60,7 +60,7 @@ pub(crate) fn can_backquote(bytes: &[u8]) -> bool {
     })
 }
 
-/// What a literal in double or back quotes means; `None` if it is not one.
+/// The value of a literal in double or back quotes; `None` if it is not one.
 pub(crate) fn unquote(literal: &str) -> Option<Vec<u8>> {
     if let Some(raw) = literal.strip_prefix('`') {
         let raw = raw.strip_suffix('`')?;
@@ -97,7 +97,7 @@ impl Unquoted {
     }
 }
 
-/// The first element of what stands between quotes, and the rest; `None` if it may not stand there.
+/// The first element between the quotes, and the rest; `None` if it may not stand there.
 pub(crate) fn unquote_char(text: &str, quote: char) -> Option<(Unquoted, &str)> {
     let mut chars = text.chars();
     let head = chars.next()?;

@@ -3,7 +3,7 @@
 
 pub(crate) use crate::unicode::{is_digit, is_letter, is_lower, is_number, is_print, is_punct, is_upper};
 
-/// What stands for a byte that is no UTF-8.
+/// Replaces a byte that is no UTF-8.
 pub(crate) const BAD: char = '\u{fffd}';
 
 /// The first character of bytes and how many bytes it has; a byte that is no UTF-8 is [`BAD`] of one byte.
@@ -41,7 +41,7 @@ pub(crate) fn chars(bytes: &[u8]) -> impl Iterator<Item = char> + '_ {
     indexed(bytes).map(|(_, character, _)| character)
 }
 
-/// How many characters.
+/// Number of characters.
 pub(crate) fn count(bytes: &[u8]) -> usize {
     indexed(bytes).count()
 }

@@ -48,7 +48,7 @@ impl Type {
         }
     }
 
-    /// What stands for no value, if the type has that.
+    /// The type's empty value, if it has one.
     pub(crate) fn none(self) -> Option<Value> {
         match self {
             Self::Any => Some(Value::Nil),
@@ -58,7 +58,7 @@ impl Type {
         }
     }
 
-    /// Whether a value may be given as it is.
+    /// Returns true if a value may be passed as it is.
     pub(crate) fn takes(self, value: &Value) -> bool {
         match (self, value) {
             (Self::Any | Self::Raw, _)
@@ -74,7 +74,7 @@ impl Type {
     }
 }
 
-/// What a function does: it has as many arguments as it takes, of the types that it takes.
+/// A function's code: it gets as many arguments as it takes, of the types that it takes.
 pub(crate) type Body = fn(&mut Meter, &[Value]) -> Result<Value, Failure>;
 
 /// A function.
@@ -84,7 +84,7 @@ pub(crate) struct Signature {
     pub(crate) fixed: &'static [Type],
     /// Type of any further ones.
     pub(crate) rest: Option<Type>,
-    /// What it does.
+    /// Its code.
     pub(crate) body: Body,
 }
 

@@ -49,7 +49,7 @@ pub(crate) enum Value {
     Named(&'static str, i64, &'static str),
 }
 
-/// What a slice or a map has as elements.
+/// The elements of a slice or a map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Element {
     /// `interface {}`.
@@ -80,7 +80,7 @@ pub(crate) struct List {
     pub(crate) items: Rc<Vec<Value>>,
     /// Their type.
     pub(crate) element: Element,
-    /// Whether it is Go's nil slice.
+    /// True if it is Go's nil slice.
     pub(crate) nil: bool,
     depth: usize,
 }
@@ -119,7 +119,7 @@ pub(crate) struct Dict {
     pub(crate) entries: Entries,
     /// Their type.
     pub(crate) element: Element,
-    /// Whether it is Go's nil map.
+    /// True if it is Go's nil map.
     pub(crate) nil: bool,
 }
 
@@ -143,7 +143,7 @@ impl Dict {
         self.entries.borrow().get(key).cloned()
     }
 
-    /// How many entries.
+    /// Number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.borrow().len()
     }
@@ -155,7 +155,7 @@ impl Value {
         Self::Text(Arc::from(bytes.as_ref()))
     }
 
-    /// How deep lists are nested in it. A map counts once: what is in it changes.
+    /// Depth of nested lists. A map counts once, since its content changes.
     fn depth(&self) -> usize {
         match self {
             Self::List(list) => list.depth,
@@ -168,7 +168,7 @@ impl Value {
         matches!(self, Self::Missing | Self::Nil)
     }
 
-    /// Whether `if` takes it.
+    /// Returns true if `if` takes it.
     pub(crate) fn truth(&self) -> bool {
         match self {
             Self::Missing | Self::Nil => false,
@@ -218,7 +218,7 @@ impl Value {
         }
     }
 
-    /// What its `String` method says, for the types that have one.
+    /// The result of its `String` method, for the types that have one.
     pub(crate) fn stringer(&self) -> Option<String> {
         match self {
             Self::Version(version) | Self::Release(version) => Some(version.to_string()),

@@ -60,7 +60,7 @@ impl Version {
         Ok(version)
     }
 
-    /// Another version made of this one, written with `v` if this one is.
+    /// Another version made from this one, with `v` if this one has it.
     pub(crate) fn derived(&self, numbers: [u64; 3], prerelease: &str, metadata: &str) -> Self {
         let mut next = Self {
             numbers,
@@ -116,7 +116,7 @@ fn labels(text: &str, sign: char) -> Option<(&str, &str)> {
         .then_some((labels, rest))
 }
 
-/// Whether a text may stand behind `-`.
+/// Checks the text behind `-`.
 pub(crate) fn check_prerelease(text: &str) -> Result<(), String> {
     if text.is_empty() {
         return Ok(());
@@ -133,7 +133,7 @@ pub(crate) fn check_prerelease(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether a text may stand behind `+`.
+/// Checks the text behind `+`.
 pub(crate) fn check_metadata(text: &str) -> Result<(), String> {
     if text.is_empty() || text.split('.').all(allowed) {
         return Ok(());

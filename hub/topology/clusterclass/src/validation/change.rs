@@ -10,7 +10,7 @@ use super::super::{
 /// A rule of a class before, the class now, and the clusters now.
 type Rule = fn(&Class, &Class, &Estate, &mut Report);
 
-/// Every rule of a class that changes; that of variables stands beside them.
+/// Every rule of a changed class; those of variables are beside them.
 pub(super) const RULES: &[Rule] = &[
     template_kind_kept,
     worker_class_in_use,
@@ -26,7 +26,7 @@ fn shown(cluster: &Cluster) -> String {
     format!("cluster {}/{}", cluster.namespace, cluster.name)
 }
 
-/// What makes a class another than compatible: group and kind of templates, but those of bootstrap.
+/// The incompatible changes of a class: group and kind of templates, except bootstrap ones.
 pub(super) fn incompatible(old: &Class, new: &Class) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut compare = |old: &Reference, new: &Reference| {

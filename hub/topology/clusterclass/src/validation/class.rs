@@ -69,7 +69,7 @@ fn worker_class_unique(class: &Class, report: &mut Report) {
     }
 }
 
-/// A rollout can go on: it may have one more machine, or one less.
+/// A rollout can proceed: it may have one more machine, or one less.
 fn rollout_strategy(class: &Class, report: &mut Report) {
     for rollout in class.workers.iter().filter_map(|worker| worker.rollout.as_ref()) {
         check_rollout(rollout, report);

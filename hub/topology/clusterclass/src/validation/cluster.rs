@@ -56,7 +56,7 @@ fn cluster_name(cluster: &Cluster, report: &mut Report) {
     }
 }
 
-/// A Cluster has a topology, or says what it is made of.
+/// A Cluster has a topology, or names its parts itself.
 fn topology_or_references(cluster: &Cluster, report: &mut Report) {
     if cluster.topology.is_none() && cluster.references.is_empty() {
         report.say(
@@ -77,7 +77,7 @@ fn network_blocks(cluster: &Cluster, report: &mut Report) {
     }
 }
 
-/// How many upgrades go on at once is a number from 1.
+/// Checks that the number of concurrent upgrades is at least 1.
 fn upgrade_concurrency(cluster: &Cluster, report: &mut Report) {
     if let Some(written) = cluster.metadata.annotations.get(CONCURRENCY)
         && !written.parse::<i32>().is_ok_and(|number| number >= 1)
@@ -125,7 +125,7 @@ fn worker_name(_: &Cluster, topology: &Topology, report: &mut Report) {
     }
 }
 
-/// Who lets an autoscaler choose how many machines there are does not say it too.
+/// Checks that a deployment with an autoscaler does not state its number of machines, too.
 fn autoscaler_replicas(_: &Cluster, topology: &Topology, report: &mut Report) {
     for worker in topology
         .workers
@@ -187,7 +187,7 @@ fn topology_taints(_: &Cluster, topology: &Topology, report: &mut Report) {
     }
 }
 
-/// Rollouts can go on.
+/// Rollouts can proceed.
 fn topology_rollout(_: &Cluster, topology: &Topology, report: &mut Report) {
     for rollout in topology
         .workers
@@ -217,7 +217,7 @@ fn worker_class_exists(topology: &Topology, class: &Class, report: &mut Report) 
     }
 }
 
-/// What a topology says of health checks is sane, and what it enables is defined somewhere.
+/// Checks a topology's overrides of health checks: they are valid, and an enabled one is defined somewhere.
 fn health_check_override(topology: &Topology, class: &Class, report: &mut Report) {
     const RULE: &str = "health-check-override";
     let enabled = |check: &HealthCheck, of_class: bool, report: &mut Report| {

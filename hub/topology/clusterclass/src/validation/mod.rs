@@ -1,5 +1,6 @@
 //! Owns: the rules that classes and clusters must keep, each a function with a name, of what is and of what changes.
-//! Never: asks an API server. What only one knows (whether an upgrade goes on, whether a template exists) is not here.
+//! Never: asks an API server. Checks that need one component's knowledge (an upgrade under way, an existing template)
+//! are not here.
 
 mod change;
 mod class;
@@ -19,8 +20,8 @@ use super::{
     variables::Variables,
 };
 
-/// What is wrong with classes and clusters, and, if there were others before, with the change from those to these.
-/// What is in `old` and not in `new` is taken as deleted.
+/// Validates classes and clusters, and, with `old`, the change from those to these. Objects in `old` that `new` lacks
+/// count as deleted.
 pub fn validate(new: &Estate, old: Option<&Estate>) -> Vec<Finding> {
     let mut findings = new.findings.clone();
     findings.extend(old.into_iter().flat_map(|old| old.findings.iter().cloned()));
@@ -49,8 +50,7 @@ fn key_of(class: &Class) -> Key {
     (class.namespace.clone(), class.name.clone())
 }
 
-/// What is wrong with a class, and with its change from what it was before, if it was there; and its variables. Of the
-/// others only clusters count.
+/// Validates a class with its variables, and its change from `before`. Of the other objects only clusters count.
 pub(super) fn of_class(class: &Class, before: Option<&Class>, now: &Estate) -> (Vec<Finding>, Variables) {
     let mut report = Report::new(
         &class.origin,
@@ -70,7 +70,7 @@ pub(super) fn of_class(class: &Class, before: Option<&Class>, now: &Estate) -> (
     (report.into_findings(), read)
 }
 
-/// What is wrong with the deletion of a class.
+/// Validates the deletion of a class.
 pub(super) fn of_deleted_class(class: &Class, now: &Estate) -> Vec<Finding> {
     let mut report = Report::new(
         &class.origin,
@@ -80,8 +80,8 @@ pub(super) fn of_deleted_class(class: &Class, now: &Estate) -> Vec<Finding> {
     report.into_findings()
 }
 
-/// What is wrong with a cluster, and with its change from what it was before, if it was there. Of the others only classes
-/// count; `variables` has those of each.
+/// Validates a cluster, and its change from the one before. Of the other objects only classes count; `variables` has
+/// those of each.
 pub(super) fn of_cluster<'a>(
     cluster: &Cluster,
     before: Option<(&Cluster, &Estate)>,

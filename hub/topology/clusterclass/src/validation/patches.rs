@@ -9,7 +9,7 @@ use crate::{
     },
 };
 
-/// Patches are what they should be, and fit the class: each rule under its own name. What is only doubtful is not told.
+/// Patches are what they should be, and fit the class: each rule under its own name. Mere doubts are not reported.
 pub(super) fn patches(class: &Class, report: &mut Report) {
     let (patches, form) = patches_of(class.spec.get("patches"));
     let findings = form.into_iter().chain(check(class, &patches));

@@ -1,4 +1,4 @@
-//! Owns: numbers that may be percentages, health checks and rollouts that are made of them.
+//! Owns: numbers that may be percentages, and health checks and rollouts with such numbers.
 
 use serde_json::Value;
 

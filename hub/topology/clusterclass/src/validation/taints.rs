@@ -22,12 +22,12 @@ const KEYS_TAKEN: [&str; 3] = [
 const PREFIXES_TAKEN: [&str; 2] = ["node.kubernetes.io/", "node.cloudprovider.kubernetes.io/"];
 /// The one of them that people set.
 const OUT_OF_SERVICE: &str = "node.kubernetes.io/out-of-service";
-/// Of control planes alone.
+/// Taints of control planes alone.
 const CONTROL_PLANE: &str = "node-role.kubernetes.io/control-plane";
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const PROPAGATIONS: [&str; 2] = ["Always", "OnInitialization"];
 
-/// Whose taints these are.
+/// The machines that taints are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Machines {
     OfControlPlane,

@@ -9,7 +9,7 @@ use super::{format, schema::Schema};
 /// Most problems of one value.
 const MAX_PROBLEMS: usize = 20;
 
-/// What is wrong with a value: paths below `path`, and messages. Nothing if it fits.
+/// Problems of a value: paths below `path`, and messages. Empty if it fits.
 pub(super) fn problems(schema: &Schema, value: &Value, path: &str) -> Vec<(String, String)> {
     let mut check = Check(Vec::new());
     check.value(schema, value, path, true);

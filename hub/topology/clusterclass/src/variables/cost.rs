@@ -8,7 +8,7 @@ use serde_json::Value;
 /// has the same limit for one call, in units of its own.
 pub(super) const COST_MAX: u64 = 10_000_000;
 
-/// What expressions may name outside of their own loops.
+/// Names that expressions may use outside of their own loops.
 const VARIABLES: &[&str] = &["self", "oldSelf"];
 
 /// The functions of CEL and of Kubernetes that there are, but those whose result has a size that a number says
@@ -189,7 +189,7 @@ const WALKING: &[(&str, u32)] = &[
     ("upperAscii", 1),
 ];
 
-/// What stands before the point of a function's name.
+/// Prefixes of function names, before the point.
 const LIBRARIES: &[&str] = &[
     "base64",
     "format",
@@ -202,22 +202,22 @@ const LIBRARIES: &[&str] = &[
     "strings",
 ];
 
-/// What one expression costs: a product of the value's size with itself.
+/// The cost of one expression: a product of the value's size with itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Cost {
     /// Parts of the expression.
     parts: u64,
-    /// How often things are put together with `+`, each of which may double them.
+    /// Number of `+` operations, each of which may double its operands.
     sums: u64,
     /// Loops and functions that make more of something, as many as are within or behind one another.
     power: u32,
-    /// Whether the bytes of texts count, and not texts.
+    /// True if the bytes of texts count, and not their number.
     texts: bool,
-    /// Whether it names the value before.
+    /// True if it names the value before.
     pub(super) compares: bool,
 }
 
-/// What an expression costs; an error says what of it is not known or not supported.
+/// The cost of an expression; an error names an unknown or unsupported part.
 pub(super) fn of(expression: &IdedExpr) -> Result<Cost, String> {
     let mut walk = Walk::default();
     let power = walk.expression(expression)?;
@@ -229,7 +229,7 @@ pub(super) fn of(expression: &IdedExpr) -> Result<Cost, String> {
     Ok(cost)
 }
 
-/// Whether a value can be held against all of them.
+/// Returns true if a value can be judged by all of them.
 pub(super) fn affordable(costs: &[Cost], value: &Value, old: Option<&Value>) -> bool {
     let sum = costs.iter().fold(0_u64, |sum, cost| {
         let size = |value| size(value, cost.texts);
@@ -368,7 +368,8 @@ impl<'e> Walk<'e> {
         Ok(power)
     }
 
-    /// Whether it may be all there is, and not what a loop is at, the whole of which the loop has counted.
+    /// Returns true if the operand can be the whole value, and is not just an element of a loop, whose cost the loop
+    /// has counted.
     fn is_whole(&self, expression: &IdedExpr) -> bool {
         match &expression.expr {
             Expr::Ident(name) => !self.loops.contains(&name.as_str()),
@@ -382,12 +383,12 @@ impl<'e> Walk<'e> {
     }
 }
 
-/// Whether it is called by a word, and no operator.
+/// Returns true if it is called by a word, and no operator.
 fn is_word(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic())
 }
 
-/// Whether what `format` is called on says no widths that nothing bounds.
+/// Returns true if the receiver of `format` has no widths without a bound.
 fn has_plain_format(target: Option<&IdedExpr>) -> bool {
     match target.map(|target| &target.expr) {
         Some(Expr::Literal(LiteralValue::String(text))) => !text.inner().contains("%."),

@@ -18,7 +18,7 @@ pub(super) const LEFT_OUT: &[&str] = &[
     "ssn",
 ];
 
-/// Whether a text has a format; every text has one that nobody knows, as upstream says.
+/// Returns true if a text has a format; every text has an unknown one, as upstream does it.
 pub(super) fn fits(format: &str, text: &str) -> bool {
     match format {
         "ipv4" => text.parse::<Ipv4Addr>().is_ok(),

@@ -28,12 +28,12 @@ struct Read {
     required: bool,
     schema: Schema,
     rules: Rules,
-    /// Whether values can be judged by it.
+    /// True if it can judge values.
     sound: bool,
 }
 
 impl Variables {
-    /// Reads the definitions; what is wrong with them is told.
+    /// Reads the definitions; their faults are reported.
     pub fn read(class: &Class, report: &mut Report) -> Self {
         let mut read = BTreeMap::new();
         for definition in &class.variables {
@@ -66,12 +66,12 @@ impl Variables {
         Self(read)
     }
 
-    /// Whether a variable is defined.
+    /// Returns true if a variable is defined.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
 
-    /// Whether a cluster must have it and gets no default.
+    /// Returns true if a cluster must have it and gets no default.
     pub fn must_be_given(&self, name: &str) -> bool {
         self.0
             .get(name)
@@ -107,7 +107,7 @@ impl Variables {
         filled
     }
 
-    /// What is wrong with one value; nothing if its definition is missing, or wrong itself.
+    /// Problems of one value; empty if its definition is missing or invalid.
     pub fn problems(&self, variable: &Variable) -> Vec<(String, String)> {
         let path = format!("{}.value", variable.field);
         let Some(read) = self.0.get(&variable.name).filter(|read| read.sound) else {
@@ -190,7 +190,7 @@ fn constants_keep_rules(schema: &Value, path: &str, report: &mut Report) {
             field: path.to_owned(),
             value: schema.clone(),
         };
-        // What is wrong with the rules themselves was told before.
+        // Faults of the rules themselves were reported before.
         let rules = rules::read(&placed, &mut Report::new("", ""));
         for (at, value) in constants {
             for (field, message) in rules.problems(value, None, &at) {

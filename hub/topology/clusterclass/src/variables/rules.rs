@@ -14,11 +14,11 @@ use super::{
 const RULES_MAX: usize = 100;
 /// Longest rule, and longest expression of a message.
 const RULE_BYTES_MAX: usize = 4 * 1024;
-/// How deep brackets may be within each other in a rule.
+/// Largest nesting depth of brackets in a rule.
 const BRACKETS_MAX: usize = 32;
 /// Most question marks in a rule: a choice may have another in it. With the brackets it is what the library takes (96).
 const CHOICES_MAX: usize = 32;
-/// What the library may take of the stack, within these bounds: it calls itself for each thing that a thing is in.
+/// Stack for the library within these bounds: it recurses for each level of nesting.
 const STACK_BYTES: usize = 256 * 1024 * 1024;
 
 const RULE: &str = "variable-rule";
@@ -42,7 +42,7 @@ pub(super) struct Rules {
     costs: Vec<Cost>,
 }
 
-/// Reads the rules of a schema and of what is nested in it; what is wrong with them is told.
+/// Reads the rules of a schema and of nested ones; their faults are reported.
 pub(super) fn read(schema: &Placed<Value>, report: &mut Report) -> Rules {
     let mut reader = Reader {
         report,
@@ -59,7 +59,7 @@ pub(super) fn read(schema: &Placed<Value>, report: &mut Report) -> Rules {
 }
 
 impl Rules {
-    /// What a value breaks, and what its change from `old` does: paths below `path`, and messages.
+    /// Rules that a value breaks, and that its change from `old` breaks: paths below `path`, and messages.
     pub(super) fn problems(&self, value: &Value, old: Option<&Value>, path: &str) -> Vec<(String, String)> {
         let Some(compiled) = &self.compiled else {
             return Vec::new();
@@ -81,7 +81,7 @@ impl Rules {
     }
 }
 
-/// Where something is that is at `below` in what is at `path`.
+/// The path of `below` under `path`.
 fn place(path: &str, below: &str) -> String {
     match below.chars().next() {
         None => path.to_owned(),

@@ -22,7 +22,7 @@ const MAX_LISTED: usize = 1_000;
 
 const RULE: &str = "variable-schema";
 
-/// What a value may be.
+/// The schema of a value.
 #[derive(Debug, Default)]
 pub(super) struct Schema {
     pub(super) kind: Option<&'static str>,
@@ -83,7 +83,7 @@ const OTHERS: &[&str] = &[
     "not",
 ];
 
-/// Reads a schema; what is wrong with it is told, at most as much as a report takes.
+/// Reads a schema; its faults are reported, at most as many as a report takes.
 pub(super) fn read(schema: &Placed<Value>, report: &mut Report) -> Schema {
     let mut reader = Reader {
         report,

@@ -1,4 +1,4 @@
-//! What definitions must be, which values fit, which defaults are set.
+//! Tests of definitions, of values that fit, and of defaults.
 
 use serde_json::{Value, json};
 
@@ -457,7 +457,7 @@ fn constants_keep_the_rules_of_what_is_nested() {
     assert_eq!(nested("example", json!(0)), told("example"));
     assert_eq!(nested("enum", json!([2, 1])), told("enum[1]"));
     assert_eq!(nested("default", json!(2)), []);
-    // A default is asked by the rules of what is nested in it, too; an example is not, unless there are rules where it stands.
+    // A default is checked by the rules of nested schemas, too; an example is not, unless its own schema has rules.
     let outer = |name: &str| {
         defined(
             "a",

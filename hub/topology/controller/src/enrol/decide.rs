@@ -1,5 +1,5 @@
-//! Owns: what is done for one Cluster so that it becomes a member, and leaves before it goes: a function of its life, of
-//! where its membership stands, and of the time.
+//! Owns: the steps for one Cluster so that it becomes a member, and leaves before it goes: a function of its life, of
+//! its membership's state, and of the time.
 //! Never: does it.
 
 use shared::{api::names::ENROLLED_BEFORE, model::TokenHash, model::UnixMillis};
@@ -7,22 +7,22 @@ use shared::{api::names::ENROLLED_BEFORE, model::TokenHash, model::UnixMillis};
 use super::standing::{Standing, Token};
 use crate::observe::Life;
 
-/// How long a token is good that the hub makes for a Cluster, in milliseconds. One that nobody used by then is replaced.
+/// Lifetime of a token that the hub makes for a Cluster, in milliseconds. An unused one is then replaced.
 pub const TOKEN_MILLIS: u64 = 24 * 60 * 60 * 1_000;
 
-/// What is done.
+/// A step for a Cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Act {
     /// Nothing, and nothing is waited for.
     Rest,
     /// Nothing now: this is waited for.
     Wait(Awaited),
-    /// These tokens are taken back, which nobody was given; another one is made and delivered.
+    /// These tokens, which were never delivered, are revoked; another one is made and delivered.
     Deliver {
         /// Their hashes.
         revoked: Vec<TokenHash>,
     },
-    /// What is known of its enrolment is written down, and from then on it does not go before its member left.
+    /// Records its enrolment in the Cluster and adds the finalizer: from then on it does not go before its member left.
     Hold {
         /// The name of the token that it was given, or [`ENROLLED_BEFORE`].
         enrolled: String,
@@ -34,34 +34,34 @@ pub enum Act {
         /// From now on.
         after_millis: u64,
     },
-    /// It may go, or is not looked after any more. These tokens are taken back.
+    /// It may go, or is not looked after any more. These tokens are revoked.
     Release {
         /// Their hashes.
         revoked: Vec<TokenHash>,
     },
 }
 
-/// What is waited for.
+/// The event that a Cluster waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Awaited {
-    /// That its control plane answers.
+    /// Its control plane answers.
     ControlPlane,
-    /// That it joins with the token that it was given.
+    /// It joins with the token that it was given.
     Join,
-    /// That its member has left.
+    /// Its member has left.
     Departure,
 }
 
-/// What enrolment is like in a hub, as far as decisions depend on it.
+/// The settings of enrolment that decisions depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Terms {
     /// The agent is installed into the cluster, which must answer for that.
     pub installs: bool,
-    /// How long a Cluster that is deleted is kept from going, at most, in milliseconds.
+    /// Longest time for which a deleted Cluster is kept, in milliseconds.
     pub drain_millis: u64,
 }
 
-/// What is done for a Cluster. `sealed`: it is proven to be the member that it names, and does not only say so.
+/// Decides the next step for a Cluster. `sealed`: it is proven to be the member that it names.
 pub fn act(life: &Life, standing: &Standing, sealed: bool, terms: Terms, now: UnixMillis) -> Act {
     match life.deleted_at {
         Some(deleted_at) => {
@@ -77,7 +77,7 @@ pub fn act(life: &Life, standing: &Standing, sealed: bool, terms: Terms, now: Un
 fn coming(life: &Life, standing: &Standing, sealed: bool, terms: Terms) -> Act {
     match standing {
         Standing::Member { ours, .. } if sealed || *ours => held(life, sealed, None),
-        // Somebody else's member, for all that is known.
+        // Another's member, as far as anybody knows.
         Standing::Member { .. } => Act::Rest,
         Standing::Nobodys => Act::Rest,
         // An operator ended it: whether it comes again is an operator's to say.
@@ -130,7 +130,7 @@ fn invited(life: &Life, tokens: &[Token], sealed: bool, terms: Terms, came: impl
     }
 }
 
-/// What is known of it is written down, unless it is already.
+/// Records its enrolment, unless it is recorded already.
 fn held(life: &Life, sealed: bool, token: Option<String>) -> Act {
     let known = life.enrolled.clone().filter(|said| !said.is_empty());
     let enrolled = token.or(known).unwrap_or_else(|| ENROLLED_BEFORE.to_owned());
@@ -146,7 +146,7 @@ fn going(life: &Life, standing: &Standing, sealed: bool, left: u64) -> Act {
     match standing {
         Standing::Nobodys if life.held && left > 0 => Act::Wait(Awaited::Departure),
         Standing::Member { leaves, exports, .. } if is_its && left > 0 => {
-            // Who exports nothing has nothing that others let go first.
+            // A member without exports has nothing to drain first.
             let after_millis = if *exports { left } else { 0 };
             match (life.held && !life.paused && *exports, leaves) {
                 (true, _) => Act::Pause,

@@ -1,4 +1,4 @@
-//! Owns: one Cluster is given what it needs to join, or its tokens are taken back. A token is made last, so that a Cluster that
+//! Owns: giving one Cluster the means to join, or revoking its tokens. A token is made last, so that a Cluster that
 //! cannot be reached costs none.
 //! Never: tells a token to anybody else.
 
@@ -18,7 +18,7 @@ use crate::{model::Key, observe::Life};
 use fold::Command;
 use hub_core::clock::Clock;
 
-/// What it takes.
+/// The inputs of a delivery.
 pub(super) struct Deliverer {
     pub(super) management: Management,
     pub(super) decisions: Arc<dyn Decides>,
@@ -44,7 +44,8 @@ impl Way {
 }
 
 impl Deliverer {
-    /// Takes back what nobody was given, makes a token and delivers it: its name. That it did is to be written down then.
+    /// Revokes undelivered tokens, makes a token and delivers it: returns its name. The delivery has to be recorded
+    /// then.
     pub(super) async fn deliver(&self, way: &Way, revoked: Vec<TokenHash>) -> anyhow::Result<String> {
         let Way { key, id, life } = way;
         let manifests = &self.settings.manifests;

@@ -1,5 +1,5 @@
-//! Owns: what of a Cluster's kubeconfig the hub takes: an address and credentials that are in it. Whoever writes the Secret
-//! decides neither what runs in the hub nor which of its files are read.
+//! Owns: what of a Cluster's kubeconfig the hub takes: an address and credentials that are in it. A writer of the
+//! Secret chooses neither a program that the hub runs nor a file that it reads.
 //! Never: connects.
 
 use anyhow::{Context, bail, ensure};
@@ -19,7 +19,7 @@ pub(super) fn read(bytes: &[u8]) -> anyhow::Result<Kubeconfig> {
         "it is longer than {KUBECONFIG_BYTES_MAX} bytes"
     );
     let text = std::str::from_utf8(bytes).ok().context("it is no text")?;
-    // What the parser says may repeat what is written there.
+    // The parser's message may repeat the content.
     let config = Kubeconfig::from_yaml(text).ok().context("it is no kubeconfig")?;
     for cluster in config.clusters.iter().filter_map(|named| named.cluster.as_ref()) {
         takes_cluster(cluster)?;

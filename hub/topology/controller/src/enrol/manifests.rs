@@ -13,7 +13,7 @@ const FILE_BYTES_MAX: usize = 512 * 1024;
 const OBJECTS_MAX: usize = 200;
 /// The volume of the agent's pods that has the join string.
 const JOIN_VOLUME: &str = "join";
-/// How the file is made.
+/// The command that renders the file.
 const RENDER: &str = "render it with the agent's chart and --set join.secretName=tributary-agent-join";
 
 /// The objects of an agent, for any cluster.
@@ -55,7 +55,7 @@ impl AgentManifests {
                 "it has more than {OBJECTS_MAX} objects"
             );
         }
-        // What others need comes first; the sort keeps the order of the rest.
+        // Objects that others need come first; the sort keeps the order of the rest.
         objects.sort_by_key(|object| match object["kind"].as_str() {
             Some("Namespace" | "CustomResourceDefinition") => 0,
             Some("Deployment") => 2,
@@ -72,7 +72,7 @@ impl AgentManifests {
         })
     }
 
-    /// What is there before the join string is.
+    /// The objects that exist before the join string.
     pub fn objects(&self) -> &[Value] {
         &self.objects
     }

@@ -1,4 +1,4 @@
-//! What is counted of Clusters that become members, or leave. Nothing is shown without it.
+//! Metrics of Clusters that become members, or leave. Absent without enrolment.
 
 use std::collections::BTreeMap;
 

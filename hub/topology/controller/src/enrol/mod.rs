@@ -1,8 +1,8 @@
 //! Owns: that a Cluster with a topology becomes a member without a human step, and that its member leaves before it goes.
 //! Never: ends a membership of a Cluster that nobody deleted, puts a token into a template or a log, or keeps a kubeconfig.
 //!
-//! * `decide.rs`: what is done for one Cluster. `standing.rs`: where its membership stands. Both pure. `seal.rs`: the proof
-//!   that it is the member that it names.
+//! * `decide.rs`: what is done for one Cluster. `standing.rs`: the state of its membership. Both pure. `seal.rs`: the
+//!   proof that it is the member that it names.
 //! * `manifests.rs`: what is installed into it. `kubeconfig.rs`: what of its kubeconfig is taken. `objects.rs`: what is
 //!   applied beside it. `settings.rs`: what an operator said.
 //! * `server.rs`: what is asked of API servers. `deliver.rs`: one Cluster is given what it needs. `metrics.rs`: what is
@@ -70,7 +70,7 @@ pub trait Decides: Send + Sync {
 const PACE: Duration = Duration::from_secs(2);
 /// Clusters to which something is delivered at once.
 const AT_ONCE: usize = 8;
-/// What was written to a Cluster is seen in it by then; it is written again if it is not.
+/// Time after which a write to a Cluster that is not seen in it is repeated.
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 /// A look does nothing more after so much has failed.
 const FAILURES_OF_A_LOOK: usize = 3;
@@ -91,7 +91,7 @@ pub struct Enroller {
     busy: BTreeSet<Key>,
 }
 
-/// What was tried for a Cluster.
+/// Attempts for a Cluster.
 struct Progress {
     /// Its uid, and the name of the token that it was given, which may not be seen in it yet.
     given: Option<(String, String)>,
@@ -99,7 +99,7 @@ struct Progress {
     wrote: Option<(Arc<Life>, Instant)>,
     backoff: Backoff,
     not_before: Option<Instant>,
-    /// What was said of it last.
+    /// The last message about it.
     told: String,
 }
 
@@ -146,7 +146,7 @@ impl Enroller {
             tokio::select! {
                 () = drain.cancelled() => return Ok(()),
                 Some(delivered) = self.delivering.join_next() => {
-                    // One that panicked has its name in `busy` and is not tried again; the panic is said by the runtime.
+                    // One that panicked has its name in `busy` and is not tried again; the runtime reports the panic.
                     if let Ok((way, outcome)) = delivered {
                         self.delivered(&way, outcome);
                     }
@@ -187,7 +187,7 @@ impl Enroller {
                     *awaited.entry(reason).or_default() += 1;
                     self.rests(key);
                 }
-                // Where nothing answers, each try is long.
+                // If nothing answers, each attempt is long.
                 act if failed < FAILURES_OF_A_LOOK && self.is_due(key, life) => {
                     let done = self.perform(key, id, life, act).await;
                     failed += usize::from(!done);
@@ -359,7 +359,7 @@ fn name((namespace, name): &Key) -> String {
     format!("{namespace}/{name}")
 }
 
-/// When a token ends that is made now.
+/// Time at which a token ends that is made now.
 fn expiry(now: UnixMillis) -> UnixMillis {
     UnixMillis(now.0.saturating_add(decide::TOKEN_MILLIS))
 }

@@ -26,10 +26,10 @@ pub fn join_secret(cluster: &str) -> String {
     format!("{cluster}{JOIN_SUFFIX}")
 }
 
-/// What we say of a Cluster.
+/// Our annotations on a Cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Said<'a> {
-    /// What is written down of its enrolment.
+    /// The record of its enrolment.
     pub enrolled: Option<&'a str>,
     /// The proof that it is the member that it names.
     pub seal: Option<&'a str>,
@@ -39,7 +39,7 @@ pub struct Said<'a> {
     pub paused: bool,
 }
 
-/// A Cluster with what we say of it: what was said before and is not now goes with it. Only the one that was looked at.
+/// A Cluster with our annotations: earlier ones that are not set now are removed. Only the one that was looked at.
 pub fn cluster((namespace, name): &Key, life: &Life, api_version: &str, said: &Said<'_>) -> Value {
     let enrolled = said.enrolled.map(|enrolled| (ANNOTATION_ENROLLED, enrolled));
     let seal = said.seal.map(|seal| (ANNOTATION_ENROLMENT_SEAL, seal));

@@ -5,7 +5,7 @@
 
 use shared::model::ClusterId;
 
-/// What the key is for, so that it is no key for anything else.
+/// The purpose of the key, so that it is no key for anything else.
 const PURPOSE: &str = "tributary enrolment of clusters, 1";
 
 /// Makes and knows seals. It is the same in every process that signs for members with the same key.
@@ -21,7 +21,7 @@ impl std::fmt::Debug for Seals {
 }
 
 impl Seals {
-    /// Of a secret of the hub's.
+    /// A seal by a secret of the hub's.
     pub fn of(secret: &[u8]) -> Self {
         Self {
             key: blake3::derive_key(PURPOSE, secret),
@@ -38,7 +38,7 @@ impl Seals {
         self.over(uid, id).to_hex().to_string()
     }
 
-    /// Whether this Cluster is that member: by its uid, or by a seal of ours.
+    /// Returns true if this Cluster is proven to be that member: by its uid, or by a seal of ours.
     pub fn proves(&self, uid: &str, id: &ClusterId, seal: Option<&str>) -> bool {
         if !uid.is_empty() && id.as_str() == uid {
             return true;

@@ -45,7 +45,7 @@ impl Management {
         Ok(cluster.api_version)
     }
 
-    /// Says of a Cluster what we say. One that is gone, or is another one by now, is left alone.
+    /// Says of a Cluster what we say. One that is gone, or has changed, is left alone.
     pub(super) async fn say(&self, object: &Value) -> anyhow::Result<()> {
         match apply(&self.client, object).await {
             Err(Failed::Api(status)) if status.code == 404 || is_another(&status) => Ok(()),
@@ -72,7 +72,7 @@ impl Management {
         let config = kubeconfig::read(&value.0).with_context(about)?;
         let options = KubeConfigOptions::default();
         let config = Config::from_custom_kubeconfig(config, &options).await;
-        // What is wrong with it may be a value of it.
+        // The error may contain a value of it.
         let config = config
             .map_err(|_| anyhow!("its current context cannot be used"))
             .with_context(about)?;
@@ -135,7 +135,7 @@ impl Failed {
     }
 }
 
-/// The name is another object's by now, or nobody's: what we apply names the one that was looked at.
+/// Another object may have the name by now, or none: the apply names the one that was read.
 fn is_another(status: &kube::core::Status) -> bool {
     status.code == 409 && status.message.to_lowercase().contains("uid")
 }

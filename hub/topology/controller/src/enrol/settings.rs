@@ -30,7 +30,7 @@ pub struct Asked<'a> {
     pub joinable: Option<(KeyFingerprint, u16)>,
 }
 
-/// What an operator said.
+/// An operator's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub(super) manifests: Arc<AgentManifests>,
@@ -90,7 +90,7 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What decisions depend on.
+    /// The settings that decisions depend on.
     pub(super) fn terms(&self) -> Terms {
         self.terms
     }

@@ -1,4 +1,4 @@
-//! Owns: where the membership of a Cluster stands, as the state says.
+//! Owns: the state of a Cluster's membership, from the hub's state.
 //! Never: knows the Cluster.
 
 use shared::model::{ClusterId, TokenHash, TokenScope, UnixMillis};
@@ -9,10 +9,10 @@ use fold::{MemberStatus, State};
 /// certificate.
 pub const OPERATOR: &str = "topology";
 
-/// Where a membership stands.
+/// The state of a membership.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
-    /// Whose member it is to be is not known: several Clusters name one, or it names none that there can be.
+    /// The Cluster's member is unknown: several Clusters name the same one, or it names an impossible one.
     Nobodys,
     /// It was no member yet.
     Stranger {
@@ -30,17 +30,17 @@ pub enum Standing {
     },
     /// It was a member.
     Former {
-        /// Whoever has a new key may have its id.
+        /// A new key may have its id.
         free: bool,
         /// The tokens with which it may join again, and those with which it had joined.
         tokens: Vec<Token>,
     },
 }
 
-/// A token for the id of one Cluster, not taken back, and used or still good.
+/// A token for the id of one Cluster, not revoked, and used or still valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// Which one.
+    /// The token's hash.
     pub hash: TokenHash,
     /// The hub made it for the Cluster.
     pub ours: bool,
@@ -48,7 +48,7 @@ pub struct Token {
     pub used: bool,
 }
 
-/// Where the membership of this id stands.
+/// The state of this id's membership.
 pub fn standing(state: &State, id: &ClusterId, now: UnixMillis) -> Standing {
     match state.member(id) {
         Some(member) if member.is_current() => Standing::Member {

@@ -1,4 +1,4 @@
-//! What is done for a Cluster, over all that it and its membership go through.
+//! Tests of the steps for a Cluster, through its whole life and its membership's.
 
 use shared::model::{TokenHash, UnixMillis};
 
@@ -227,7 +227,7 @@ fn nothing_holds_a_cluster_up_for_longer_than_was_said() {
         let late = deleted(given(1), INSTALLS.drain_millis);
         assert_eq!(done(&late, &standing), release(&[]), "{standing:?}");
     }
-    // Its member never heard that it is to leave: that is said first, and it is let go at the next look.
+    // Its member has never been drained: that comes first, and the Cluster is released at the next look.
     assert_eq!(
         done(&deleted(given(1), INSTALLS.drain_millis), &MEMBER),
         Act::Leave { after_millis: 0 }
@@ -254,7 +254,7 @@ fn what_a_deleted_one_was_given_is_taken_back() {
     );
 }
 
-/// Whoever may make a Cluster may write any member's id into it.
+/// A user who may create a Cluster may write any member's id into it.
 #[test]
 fn a_cluster_that_only_says_that_it_is_a_member_takes_nobody_with_it() {
     let unproven = |life: &Life, standing: &Standing| act(life, standing, false, INSTALLS, NOW);

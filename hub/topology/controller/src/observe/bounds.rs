@@ -7,7 +7,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use shared::api::names::{PROFILE_PROPERTY_NAME_CHARS_MAX, PROFILE_PROPERTY_VALUE_CHARS_MAX};
 
-/// Most Clusters that are kept in mind; of those beyond nothing is told.
+/// Most Clusters in the cache; those beyond are not published.
 pub const CLUSTERS_MAX: usize = 10_000;
 /// Most ClusterClasses with variables to tell; those beyond tell none.
 pub const CLASSES_MAX: usize = 10_000;

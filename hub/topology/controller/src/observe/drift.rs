@@ -1,5 +1,5 @@
 //! Owns: whether the version that a topology wants is the one that the member has.
-//! Never: says that a version which nobody can read is another one.
+//! Never: calls an unreadable version different.
 
 use std::cmp::Ordering;
 
@@ -24,7 +24,7 @@ pub(super) fn drift(wanted: &str, real: &str) -> Option<String> {
     (!same).then(|| format!("wants {wanted}, runs {real}"))
 }
 
-/// What follows the numbers.
+/// The part of a version after the numbers.
 fn suffix(version: &str) -> &str {
     let at = version.find(['-', '+']).unwrap_or(version.len());
     &version[at..]
@@ -34,7 +34,7 @@ fn build(version: &str) -> Option<&str> {
     version.split_once('+').map(|(_, build)| build)
 }
 
-/// Whether Kubernetes itself releases under this suffix what comes before the version.
+/// Returns true if Kubernetes itself uses this suffix for versions before the release.
 fn is_early(suffix: &str) -> bool {
     ["-alpha", "-beta", "-rc"]
         .iter()

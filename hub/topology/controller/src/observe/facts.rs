@@ -26,7 +26,7 @@ use crate::model::{Cluster, Estate, Key, Topology};
 pub struct PublishedVariables(BTreeSet<String>);
 
 impl PublishedVariables {
-    /// Reads the annotation of a class: names with commas between them, of which the first count.
+    /// Reads the annotation of a class: names with commas between them; the first ones count.
     pub fn read(annotation: &str) -> Self {
         let names = annotation
             .split(',')
@@ -35,12 +35,12 @@ impl PublishedVariables {
         Self(names.take(PUBLISHED_VARIABLES_MAX).map(str::to_owned).collect())
     }
 
-    /// Whether it lists none.
+    /// Returns true if it lists none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether the class tells this variable.
+    /// Returns true if the class publishes this variable.
     pub fn contains(&self, variable: &str) -> bool {
         self.0.contains(variable)
     }
@@ -50,18 +50,18 @@ impl PublishedVariables {
     }
 }
 
-/// What is kept in mind of a Cluster.
+/// The cached facts about a Cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterFacts {
     /// The member that it is, if it is one.
     pub(super) member: Option<ClusterId>,
-    /// What it was stamped from, if it was.
+    /// The topology that it was made from, if it has one.
     pub(super) stamped: Option<Arc<Stamped>>,
-    /// Where it is in its life.
+    /// The stage of its life.
     pub(super) life: Arc<Life>,
 }
 
-/// What is told of a topology.
+/// The published facts about a topology.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Stamped {
     pub(super) class: Key,
@@ -80,7 +80,7 @@ pub fn cluster_facts<'a>(
     lists: impl Fn(&Key) -> Option<&'a PublishedVariables>,
 ) -> Option<(Key, ClusterFacts)> {
     let mut estate = Estate::default();
-    // What is wrong with how it is written is Cluster API's to say.
+    // Faults of its form are Cluster API's to report.
     estate.add_objects([("", document)]);
     let (key, cluster) = estate.clusters.pop_first()?;
     let facts = ClusterFacts {

@@ -7,7 +7,7 @@ use shared::{
     model::UnixMillis,
 };
 
-/// Where a Cluster is in its life.
+/// The stage of a Cluster's life.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Life {
     /// Its identity.
@@ -20,9 +20,9 @@ pub struct Life {
     pub deleted_at: Option<UnixMillis>,
     /// It is paused as a whole, `spec.paused`.
     pub paused: bool,
-    /// What the hub wrote down of its enrolment.
+    /// The hub's record of its enrolment.
     pub enrolled: Option<String>,
-    /// What is said to prove that it is the member that it names.
+    /// The claimed proof that it is the member that it names.
     pub seal: Option<String>,
     /// Its owner wants none.
     pub off: bool,

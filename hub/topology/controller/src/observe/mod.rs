@@ -1,5 +1,5 @@
-//! Owns: what ClusterProfiles say of the topology that a member was stamped from: which Cluster a member is, what of it is
-//! told, within which bounds; and where each Cluster is in its life.
+//! Owns: the topology properties in ClusterProfiles: which Cluster a member is, what of it is published, within which
+//! bounds; and the stage of each Cluster's life.
 //! Never: matches by a name alone, tells a variable that its class does not list, or forgets what it knew because a listing
 //! was cut off.
 

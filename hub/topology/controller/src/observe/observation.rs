@@ -16,7 +16,7 @@ use super::{
 };
 use crate::model::Key;
 
-/// What was seen of all Clusters at one time.
+/// An observation of all Clusters at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Observation {
     /// By the member that they are: Clusters that alone name it, and have a topology.
@@ -30,7 +30,7 @@ pub struct Observation {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Member {
     stamped: Arc<Stamped>,
-    /// What its class lists now, which may be less than was read.
+    /// The variables that its class lists now, possibly fewer than were read.
     published: PublishedVariables,
 }
 
@@ -82,7 +82,7 @@ impl Observation {
             .map(|(key, (member, life))| (key, member.as_ref(), life))
     }
 
-    /// How many Clusters there are.
+    /// Number of Clusters.
     pub fn clusters(&self) -> usize {
         self.clusters
     }

@@ -1,4 +1,4 @@
-//! What is told of which member: by annotation or uid, never by name, and only what the class lists.
+//! Tests of the facts published about members: by annotation or uid, never by name, and only listed variables.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ fn watched(annotation: &str, documents: &[Value]) -> Watched {
     watched
 }
 
-/// What is told of a member that runs this version, without the common beginning of the names.
+/// The facts published about a member of this version, without the common prefix of their names.
 fn told(watched: &Watched, member: &str, version: &str) -> BTreeMap<String, String> {
     let properties = watched
         .observation()

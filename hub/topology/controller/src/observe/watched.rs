@@ -13,7 +13,7 @@ use super::{
 };
 use crate::model::Key;
 
-/// What a watch shows of objects of a kind.
+/// An event of a watch on objects of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Seen<T> {
     /// A listing begins.
@@ -28,7 +28,7 @@ pub enum Seen<T> {
     Gone(Key),
 }
 
-/// What is known of the cluster that Cluster API runs in.
+/// The state of the cluster that Cluster API runs in.
 #[derive(Debug)]
 pub struct Watched {
     classes: Objects<PublishedVariables>,
@@ -78,7 +78,7 @@ impl<T> Objects<T> {
     }
 }
 
-/// What is there changes in any case; beyond the bound nothing comes.
+/// Inserts or updates an object. Existing objects are always updated; new ones are dropped beyond the bound.
 fn insert<T>(objects: &mut BTreeMap<Key, T>, key: Key, object: T, most: usize) {
     let room = objects.len() < most;
     match objects.entry(key) {
@@ -98,8 +98,8 @@ impl Default for Watched {
 }
 
 impl Watched {
-    /// Takes what is seen of classes; one that lists nothing is none. True: a class tells a variable that was not read of its
-    /// Clusters, which are to be listed anew.
+    /// Takes what is seen of classes; one that lists nothing is none. True: a class publishes a variable that was not
+    /// read of its Clusters, which have to be listed again.
     pub fn see_class(&mut self, seen: Seen<PublishedVariables>) -> bool {
         let seen = match seen {
             Seen::Listed(_, published) if published.is_empty() => return false,
@@ -134,17 +134,17 @@ impl Watched {
         self.clusters.see(seen);
     }
 
-    /// Which variables a class tells.
+    /// The variables that a class publishes.
     pub fn published(&self, class: &Key) -> Option<&PublishedVariables> {
         self.classes.there.get(class)
     }
 
-    /// Whether there may be more Clusters or classes than are kept in mind.
+    /// Returns true if there may be more Clusters or classes than the cache holds.
     pub fn is_full(&self) -> bool {
         self.clusters.is_full() || self.classes.is_full()
     }
 
-    /// What follows; none before both kinds were listed to the end.
+    /// The observation; none before both kinds were listed to the end.
     pub fn observation(&self) -> Option<Observation> {
         (self.classes.complete && self.clusters.complete)
             .then(|| Observation::of(&self.clusters.there, &self.classes.there))

@@ -34,9 +34,9 @@ use crate::{
 
 /// Longest time for one request.
 pub(super) const REQUEST_TIMEOUT: Duration = Duration::from_secs(20);
-/// Longest time for an Event, of which nothing depends.
+/// Longest time for an Event, which nothing depends on.
 const EVENT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Who says the Events.
+/// The reporter of the Events.
 const REPORTER: &str = "tributary-hub";
 /// Most Leases and Deployments that are looked at for signs of another controller.
 const SIGNS_MAX: u32 = 100;
@@ -189,7 +189,7 @@ impl Server for ApiServer {
         let providers = ListParams::default()
             .labels(&format!("{CLUSTER_API_GROUP}/provider"))
             .limit(SIGNS_MAX);
-        // Who may not read them is told so by the Lease.
+        // The Lease tells a hub that may not read them.
         let deployments = deployments.list(&providers).await.ok();
         let deployments = deployments.map(|list| list.items.into_iter().map(provider).collect());
         Ok(Signs {
@@ -250,7 +250,7 @@ impl Server for ApiServer {
     ) -> Result<(), Failed> {
         let api_version = crate::desired::current::CORE;
         let api = self.api(namespace, api_version, "Cluster").await?;
-        // What a Cluster says was read; its status, which others write all the time, is of no matter.
+        // A Cluster's spec was read; its status, which others write all the time, does not matter.
         let mut edits = vec![
             json!({"op": "test", "path": "/metadata/uid", "value": uid}),
             json!({"op": "test", "path": "/metadata/generation", "value": generation}),
@@ -291,7 +291,7 @@ impl Server for ApiServer {
             reason: told.reason.to_owned(),
             note: Some(told.note.clone()),
             action: told.action.to_owned(),
-            // Else what is said of one object is counted with what was said of the one before.
+            // Otherwise the Events of one object are counted with those of the one before.
             secondary: Some(reference(&told.related)),
         };
         let regarding = reference(&told.regarding);

@@ -1,4 +1,4 @@
-//! Owns: dry runs, and what came of them as long as neither what is there nor what is wanted is another.
+//! Owns: dry runs, and their results as long as neither the existing nor the wanted object changes.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Answer {
 }
 
 impl Asked {
-    /// What the server would change of an object if this content were written to it.
+    /// Asks the server which changes a write of this content would make.
     pub(super) async fn ask<S: Server>(
         &mut self,
         server: &S,

@@ -50,7 +50,7 @@ pub struct Engine<S> {
     given: BTreeMap<ClusterName, defaults::Given>,
     /// Longest time for one write.
     patience: Duration,
-    /// How another controller was seen, once it was.
+    /// The sign of another controller, once it was seen.
     fell_back: Option<String>,
     /// Once it is cancelled, no further Cluster is begun.
     ending: CancellationToken,
@@ -58,14 +58,14 @@ pub struct Engine<S> {
     lost: CancellationToken,
 }
 
-/// When a Cluster that failed is tried again.
+/// The next attempt for a Cluster that failed.
 #[derive(Debug, Clone, Copy)]
 struct Retry {
     at: u64,
     wait: u64,
 }
 
-/// What came of a look.
+/// The outcome of a look.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Looked {
     /// Another controller keeps topologies: nothing is written, now and later.
@@ -74,7 +74,7 @@ pub enum Looked {
     Done(Count),
 }
 
-/// How many Clusters are how, and what was written.
+/// Numbers of Clusters by state, and of writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Count {
     /// As they should be.
@@ -83,9 +83,9 @@ pub struct Count {
     pub working: usize,
     /// Waiting for others.
     pub held: usize,
-    /// That cannot be planned, or are refused.
+    /// Clusters that cannot be planned, or are refused.
     pub failing: usize,
-    /// Left alone: paused, going, or somebody else's.
+    /// Left alone: paused, being deleted, or another's.
     pub resting: usize,
     /// Objects written or deleted.
     pub writes: usize,
@@ -108,7 +108,7 @@ impl From<Unrecorded> for LookError {
     }
 }
 
-/// What is known of a Cluster during a look.
+/// The state of a Cluster during a look.
 #[derive(Clone, Copy)]
 struct Looking<'l, 'a> {
     name: &'l ClusterName,
@@ -117,7 +117,7 @@ struct Looking<'l, 'a> {
     now: UnixMillis,
 }
 
-/// What became of a Cluster.
+/// The outcome for a Cluster.
 enum Became {
     Settled,
     Working(usize),
@@ -125,7 +125,7 @@ enum Became {
 }
 
 impl<S: Server> Engine<S> {
-    /// One that goes on from what was recorded.
+    /// An engine that continues from its records.
     pub fn new(server: S, journal: Journal, waves: Waves) -> Self {
         Self {
             server,
@@ -152,7 +152,7 @@ impl<S: Server> Engine<S> {
         self.lost = lost;
     }
 
-    /// What the log of this hub is called by the Lease of who keeps topologies: the same at every start with it.
+    /// The name of this hub's log in the Lease of the topologies' keeper: the same at every start with this log.
     ///
     /// # Errors
     ///
@@ -174,7 +174,7 @@ impl<S: Server> Engine<S> {
         self.fell_back.is_some()
     }
 
-    /// What was recorded.
+    /// The recorded events.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
@@ -183,7 +183,7 @@ impl<S: Server> Engine<S> {
     ///
     /// # Errors
     ///
-    /// What there is cannot be read, or nothing can be recorded.
+    /// The objects cannot be read, or nothing can be recorded.
     pub async fn look(&mut self, now: UnixMillis) -> Result<Looked, LookError> {
         if let Some(why) = &self.fell_back {
             return Ok(Looked::FellBack(why.clone()));

@@ -39,13 +39,13 @@ use crate::{
 };
 use hub_core::clock::Clock;
 
-/// Which Clusters go to whom.
+/// Clusters and their new keeper.
 #[derive(Debug, Args)]
 pub struct HandOverArgs {
     /// Cluster, as NAMESPACE/NAME; may be repeated
     #[arg(value_name = "NAMESPACE/NAME", required = true, value_parser = cluster)]
     clusters: Vec<ClusterName>,
-    /// Who keeps their topologies from then on
+    /// The keeper of their topologies from then on
     #[arg(long, env = "TRIBUTARY_TO", value_name = "WHO")]
     to: Keeper,
     /// Kubeconfig of the management cluster
@@ -54,12 +54,12 @@ pub struct HandOverArgs {
     /// Context of the kubeconfig; its current one unless given
     #[arg(long, env = "TRIBUTARY_CONTEXT", value_name = "NAME")]
     context: Option<String>,
-    /// Do it; without this, say what would be done
+    /// Make the change. Without this flag the command only shows what would happen
     #[arg(long)]
     confirm: bool,
 }
 
-/// Who keeps topologies.
+/// The keeper of topologies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Keeper {
     /// A hub with --topology own
@@ -215,7 +215,7 @@ async fn give(server: &ApiServer, name: &ClusterName, to: Keeper) -> anyhow::Res
     Ok(managed.len())
 }
 
-/// Whether it was paused before.
+/// Pauses or resumes a Cluster; returns true if it was paused before.
 async fn set_paused(server: &ApiServer, name: &ClusterName, paused: bool) -> anyhow::Result<bool> {
     let api_version = crate::desired::current::CORE;
     let api = server.api_of(&name.namespace, api_version, "Cluster").await?;

@@ -16,7 +16,7 @@ use event_log::{AppendError, Batch, EVENT_BYTES_MAX, Log, LogError, ReplayItem, 
 const SEGMENT_BYTES: u64 = 16 << 20;
 /// Or at this age, milliseconds, if anything happened in it.
 const SEGMENT_AGE_MILLIS: u64 = 24 * 60 * 60 * 1_000;
-/// What is kept of it: a month, or 256 MB.
+/// Retention of its log: a month, or 256 MB.
 const RETENTION: Retention = Retention {
     age_millis: 30 * 24 * 60 * 60 * 1_000,
     bytes: 256 << 20,
@@ -65,7 +65,7 @@ impl Journal {
         Ok(Self { log, ledger })
     }
 
-    /// What follows from all that was recorded.
+    /// The state that follows from all recorded events.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
     }
@@ -83,7 +83,7 @@ impl Journal {
         }
         let batch = Batch::new(self.log.head(), vec![payload]).map_err(anyhow::Error::from)?;
         let (sender, durable) = oneshot::channel();
-        // Who does not wait any more is gone with the hub.
+        // A requester that stopped waiting is gone with the hub.
         self.log
             .append(batch, Box::new(move |outcome| drop(sender.send(outcome))));
         let outcome = durable.await.context("the log of topologies ended")?;
@@ -92,7 +92,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Seals what is large or old, and lets go of what is not to be kept.
+    /// Seals large or old segments, and removes those beyond the retention.
     pub fn tend(&mut self, now: UnixMillis) {
         let stats = self.log.stats();
         let age = now.0.saturating_sub(stats.segment_began_at.0);

@@ -2,19 +2,14 @@
 //! hubs in other namespaces, or outside, are to see it too.
 //! Never: decides who may have it (`rules/writer.rs`), or ends the process.
 
-use std::time::Duration;
-
 use anyhow::Context;
 use jiff::Timestamp;
-use k8s_openapi::{
-    api::coordination::v1::{Lease, LeaseSpec},
-    apimachinery::pkg::apis::meta::v1::MicroTime,
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::{Api, Client, api::PostParams};
+use shared::{
+    api::leader_lease::{self, Hold},
+    process::{Monotonic, random},
 };
-use kube::{
-    Api, Client,
-    api::{ObjectMeta, PostParams},
-};
-use shared::process::{Monotonic, random};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::{error, info, warn};
@@ -171,45 +166,23 @@ impl WriterLease {
 }
 
 fn record(lease: &Lease) -> Record {
-    let spec = lease.spec.clone().unwrap_or_default();
-    let seconds = spec.lease_duration_seconds;
+    let hold = Hold::of(lease);
     Record {
-        holder: spec.holder_identity.unwrap_or_default(),
-        renewed: spec.renew_time.map(|time| time.0.as_microsecond()),
-        transitions: spec.lease_transitions.unwrap_or(0),
-        duration: seconds
-            .and_then(|seconds| u64::try_from(seconds).ok())
-            .map(Duration::from_secs),
+        holder: hold.holder,
+        renewed: hold.renewed,
+        transitions: hold.transitions,
+        duration: hold.duration,
     }
 }
 
 /// The Lease with this holder.
 fn held(found: Option<Lease>, holder: &str, transitions: i32) -> Lease {
-    let mut lease = found.unwrap_or_else(|| Lease {
-        metadata: ObjectMeta {
-            name: Some(NAME.to_owned()),
-            ..ObjectMeta::default()
-        },
-        spec: None,
-    });
-    let now = MicroTime(Timestamp::now());
-    let before = lease.spec.take().unwrap_or_default();
-    let goes_on = before.holder_identity.as_deref() == Some(holder);
-    lease.spec = Some(LeaseSpec {
-        acquire_time: before
-            .acquire_time
-            .filter(|_| goes_on)
-            .or_else(|| Some(now.clone())),
-        renew_time: Some(now),
-        holder_identity: Some(holder.to_owned()),
-        lease_duration_seconds: i32::try_from(DURATION.as_secs()).ok(),
-        lease_transitions: Some(transitions),
-        ..LeaseSpec::default()
-    });
+    let mut lease = found.unwrap_or_else(|| leader_lease::blank(NAME));
+    leader_lease::hold(&mut lease, holder, transitions, DURATION, Timestamp::now());
     lease
 }
 
-/// Writes the Lease over the one that was found. Who wrote it meanwhile is somebody else, who has it for now.
+/// Writes the Lease over the one that was found. A conflict means another writer, which has it for now.
 async fn put(api: &Api<Lease>, is_new: bool, lease: &Lease) -> kube::Result<Option<String>> {
     let parameters = PostParams::default();
     let written = if is_new {

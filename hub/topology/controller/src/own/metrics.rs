@@ -1,4 +1,4 @@
-//! What is counted of topologies that the hub keeps itself. Nothing is shown without them.
+//! Metrics of topologies that the hub keeps itself. Absent if it keeps none.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,

@@ -52,7 +52,7 @@ const WORKING_INTERVAL: Duration = Duration::from_secs(5);
 const RESTING_INTERVAL: Duration = Duration::from_secs(30);
 /// After a change of a Cluster or a class, so long others are waited for.
 const DEBOUNCE: Duration = Duration::from_millis(500);
-/// Where the log of topologies lies below the data of a clusterset.
+/// Directory of the topologies' log below the data of a clusterset.
 const DIRECTORY: &str = "topology";
 /// A rollout that takes longer fails, and holds the others of its class; milliseconds.
 pub const PATIENCE_MILLIS: u64 = 30 * 60 * 1_000;
@@ -100,13 +100,13 @@ pub struct Owner {
     clock: Clock,
     metrics: OwnMetrics,
     drain: CancellationToken,
-    /// Whether it was said that nothing can be read.
+    /// True if a message said that nothing can be read.
     failing: bool,
     last: Count,
 }
 
 impl Owner {
-    /// One that goes on from its log. It looks when it is told of an edit, and now and then.
+    /// A keeper that continues from its log. It looks after an edit, and now and then.
     pub fn new(
         client: Client,
         log: OwnLog,

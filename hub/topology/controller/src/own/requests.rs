@@ -1,5 +1,5 @@
-//! Owns: what a request of a topology is made of: whether its name is free, the object with the identity of what is there, and
-//! the condition of a Cluster.
+//! Owns: the parts of a topology's request: the check of its name, the object with the identity of the existing one,
+//! and the condition of a Cluster.
 //! Never: asks twice, or records.
 
 use std::time::Duration;
@@ -19,8 +19,8 @@ use super::{
 };
 use crate::desired::objects::text;
 
-/// What is there under the name of an object that is to be made is taken over only if it is this Cluster's; its identity
-/// then.
+/// Checks the name of an object to make: an existing object is taken over only if it is this Cluster's; returns its
+/// identity then.
 pub(super) async fn is_free<S: Server>(
     server: &S,
     (cluster, uid): (&ClusterName, &str),
@@ -76,7 +76,7 @@ pub(super) async fn make<S: Server>(
     }
 }
 
-/// Writes the condition of a Cluster, if it is another one. A failure is no news: it is tried again at the next look.
+/// Writes the condition of a Cluster, if it changed. A failure is no news: it is tried again at the next look.
 pub(super) async fn say<S: Server>(
     server: &S,
     cluster: &ClusterName,

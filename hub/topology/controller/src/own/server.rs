@@ -28,10 +28,10 @@ impl Failed {
 
 /// The API server that has the topologies.
 pub trait Server: Send + Sync {
-    /// All that topologies are made of, and which of it could not be read.
+    /// All objects of topologies, and the kinds that could not be read.
     fn read(&self) -> impl Future<Output = anyhow::Result<Listed>> + Send;
 
-    /// What says that another controller keeps topologies.
+    /// Reads the signs of another controller that keeps topologies.
     fn signs(&self) -> impl Future<Output = anyhow::Result<Signs>> + Send;
 
     /// Server-side apply under our manager, over others'. In a dry run nothing is written. The object as it is then.

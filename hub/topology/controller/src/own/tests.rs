@@ -15,7 +15,7 @@ use event_log::{MemoryDisk, MemoryLog};
 const PATIENCE: Duration = Duration::from_secs(30);
 const LEASES: &str = "/apis/coordination.k8s.io/v1/leases";
 
-/// The Lease of who keeps topologies, and who hears that it was given back.
+/// The Lease of the topologies' keeper, and a signal of its release.
 #[derive(Default)]
 struct Held {
     lease: Mutex<Value>,

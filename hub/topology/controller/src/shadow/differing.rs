@@ -1,5 +1,4 @@
-//! Owns: in which Clusters what is there is not what would be planned, what became of that since the last look, and how it is
-//! said.
+//! Owns: the Clusters whose objects differ from the plan, the changes since the last look, and their wording.
 //! Never: forgets a Cluster because it could not be planned.
 
 use std::collections::BTreeMap;
@@ -17,17 +16,17 @@ const LINES_MAX: usize = 100;
 /// Most objects of a Cluster, and findings of all, that are named.
 const NAMED_MAX: usize = 3;
 
-/// What was seen of all Clusters at one look.
+/// The result of one look at all Clusters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Differing {
     /// Clusters with a plan, each with what it would change; empty if nothing.
     clusters: BTreeMap<Key, String>,
-    /// What is wrong, a line each; the Clusters that it is about have no plan.
+    /// Findings, a line each; the Clusters concerned have no plan.
     findings: Vec<String>,
 }
 
 impl Differing {
-    /// What follows from plans.
+    /// The result of plans.
     pub fn of(planned: &Planned) -> Self {
         let clusters = planned.plans.iter();
         Self {
@@ -38,18 +37,18 @@ impl Differing {
         }
     }
 
-    /// How many Clusters are as they would be planned, and how many are not.
+    /// Numbers of Clusters that are as planned, and that are not.
     pub fn counts(&self) -> (usize, usize) {
         let differing = self.clusters.values().filter(|shown| !shown.is_empty()).count();
         (self.clusters.len() - differing, differing)
     }
 
-    /// How many findings there are.
+    /// Number of findings.
     pub fn findings(&self) -> usize {
         self.findings.len()
     }
 
-    /// What is another thing than before, in lines.
+    /// Changes since `before`, in lines.
     pub fn news(&self, before: &Self) -> Vec<String> {
         let mut lines = Vec::new();
         for ((namespace, name), now) in &self.clusters {
@@ -76,7 +75,7 @@ impl Differing {
     }
 }
 
-/// What a plan would change: how much of what, and the first objects with their first field.
+/// The changes of a plan: numbers by kind, and the first objects with their first field.
 fn shown(plan: &Plan) -> String {
     let changes: Vec<_> = plan
         .changes

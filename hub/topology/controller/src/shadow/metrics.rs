@@ -1,4 +1,4 @@
-//! What is counted of comparisons. Nothing is shown without them.
+//! Metrics of comparisons. Absent without them.
 
 use prometheus_client::{
     encoding::EncodeLabelSet,

@@ -18,7 +18,7 @@ use tracing::{info, warn};
 pub use self::{differing::Differing, metrics::ShadowMetrics};
 use super::{desired::offline::plans_of_server, live};
 
-/// From one comparison to the next: all that topologies are made of is read each time.
+/// From one comparison to the next: all objects of topologies are read each time.
 const INTERVAL: Duration = Duration::from_secs(300);
 
 /// Compares for one hub.
@@ -27,7 +27,7 @@ pub struct Shadow {
     metrics: ShadowMetrics,
     drain: CancellationToken,
     last: Differing,
-    /// Whether it was said that nothing can be compared.
+    /// True if a message said that nothing can be compared.
     failing: bool,
 }
 
@@ -96,7 +96,7 @@ impl Shadow {
 ///
 /// # Errors
 ///
-/// What cannot be read.
+/// The kinds that cannot be read.
 pub async fn compare(client: &Client) -> anyhow::Result<Differing> {
     let objects = live::read(client.clone(), &[]).await?;
     // Planning takes seconds for a thousand Clusters.

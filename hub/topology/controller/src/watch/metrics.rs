@@ -1,4 +1,4 @@
-//! What the observer of topologies counts. Nothing is shown without one.
+//! Metrics of the observer of topologies. Absent without one.
 
 use prometheus_client::{metrics::gauge::Gauge, registry::Registry};
 

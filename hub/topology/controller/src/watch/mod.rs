@@ -1,7 +1,7 @@
 //! Owns: watching Clusters and ClusterClasses in the hub's own cluster, and handing over what follows from them.
-//! Never: writes there, ends before the drain, or takes back what it handed over because it cannot read.
+//! Never: writes there, ends before the drain, or withdraws an observation because it cannot read.
 //!
-//! * `served.rs`: which version is read. `told.rs`: why it cannot be, for people. `metrics.rs`: what is counted.
+//! * `served.rs`: which version is read. `told.rs`: the reason of a failure, for people. `metrics.rs`: what is counted.
 
 mod metrics;
 pub(crate) mod served;
@@ -41,12 +41,12 @@ use super::{
 
 pub use metrics::TopologyMetrics;
 
-/// What was observed; none before everything was listed once.
+/// The observation; none before everything was listed once.
 pub type Observed = watch::Receiver<Option<Arc<Observation>>>;
 
 /// Objects in one answer of a listing.
 const PAGE: u32 = 100;
-/// What changed is handed over at most this often.
+/// Shortest interval of handing over changes.
 const HAND_OVER_INTERVAL: Duration = Duration::from_millis(500);
 /// Waits after Clusters could not be read.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(60));
@@ -61,14 +61,14 @@ pub struct Observer {
     watched: Watched,
     observed: watch::Sender<Option<Arc<Observation>>>,
     edited: Arc<Notify>,
-    /// Which `spec` of each Cluster was seen last, of as many as are observed.
+    /// The last generation seen of each Cluster's `spec`, of as many as are observed.
     generations: BTreeMap<Key, i64>,
     backoff: Backoff,
-    /// Whether it was said that Clusters cannot be read.
+    /// True if a message said that Clusters cannot be read.
     failing: bool,
-    /// Whether it was said that there are too many.
+    /// True if a message said that there are too many.
     told_full: bool,
-    /// Members of whom it was said that two Clusters name them.
+    /// Members for which a message said that two Clusters name them.
     told_of: BTreeSet<ClusterId>,
 }
 
@@ -92,7 +92,7 @@ impl Observer {
         (observer, arrives)
     }
 
-    /// Who is told that a class, or the `spec` of a Cluster, may be another one.
+    /// Notified when a class, or the `spec` of a Cluster, may have changed.
     pub fn edited(&self) -> Arc<Notify> {
         self.edited.clone()
     }
@@ -214,7 +214,7 @@ impl Observer {
         });
     }
 
-    /// What providers report of a Cluster is no edit.
+    /// Notes an edit; a provider's status update of a Cluster is none.
     fn see_edit(&mut self, event: &Event<DynamicObject>) {
         let key =
             |object: &DynamicObject| -> Key { (object.namespace().unwrap_or_default(), object.name_any()) };

@@ -1,5 +1,5 @@
 //! Owns: in which version a cluster serves Clusters and ClusterClasses: the newest that is known here.
-//! Never: remembers it; who asks again is told anew.
+//! Never: remembers it; each query is answered anew.
 
 use kube::{
     Client,

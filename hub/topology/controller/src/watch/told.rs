@@ -2,7 +2,7 @@
 
 use kube::{core::Status, runtime::watcher::Error};
 
-/// What to do about a watch that does not work.
+/// The next step for a failing watch.
 pub(super) fn told(error: &Error) -> String {
     match error {
         Error::InitialListFailed(error) | Error::WatchStartFailed(error) | Error::WatchFailed(error) => {
@@ -13,7 +13,7 @@ pub(super) fn told(error: &Error) -> String {
     }
 }
 
-/// What an API server says of a request.
+/// The API server's refusal, in words.
 pub(super) fn refused(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => words(status),

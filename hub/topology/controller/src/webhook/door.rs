@@ -1,5 +1,5 @@
 //! Owns: a request, from its first byte to its answer: how long it may be and take, and how many are answered at once.
-//! Never: judges: the rules do, for a review and what was read beside it.
+//! Never: judges: the rules do, for a review and the objects read for it.
 
 use std::{
     sync::{
@@ -24,19 +24,19 @@ use tracing::{debug, warn};
 use super::metrics::{Answer, WebhookMetrics};
 use crate::admission::{Beside, Review, Verdict};
 
-/// Where it is asked.
+/// Path of the requests.
 const PATH: &str = "/validate";
 /// Longest review, bytes: an object as it was and as it is to be, each as large as an API server takes.
 pub(super) const REQUEST_BYTES_MAX: usize = 3 << 20;
 /// Reviews that are judged at the same time; others wait for them.
 pub(super) const REVIEWS_MAX: usize = 8;
-/// How long a review may take: less than the 10 s that an API server waits, so that it hears why.
+/// Time limits of a review: shorter than the 10 s that an API server waits, so that it gets the reason.
 pub(super) const TIMES: Times = Times {
     read: Duration::from_secs(6),
     whole: Duration::from_secs(9),
 };
 
-/// How long a review may take.
+/// Time limits of a review.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Times {
     /// Reading what it needs.
@@ -45,9 +45,9 @@ pub(super) struct Times {
     pub(super) whole: Duration,
 }
 
-/// Where what is needed is read.
+/// Reads the objects that a review needs.
 pub(super) trait Objects: Send + Sync + 'static {
-    /// What this review needs; an error says why it cannot be read.
+    /// Reads the objects for this review; an error says why they cannot be read.
     fn read(&self, review: &Review) -> impl Future<Output = Result<Beside, String>> + Send;
 }
 
@@ -56,11 +56,11 @@ struct Asked<O> {
     metrics: WebhookMetrics,
     places: Arc<Semaphore>,
     times: Times,
-    /// Whether it was said that what is needed cannot be read.
+    /// True if a message said that the needed objects cannot be read.
     failing: AtomicBool,
 }
 
-/// What is asked at the port.
+/// The routes of the port.
 pub(super) fn router(objects: impl Objects, times: Times, metrics: WebhookMetrics) -> Router {
     let asked = Asked {
         objects,
@@ -119,7 +119,7 @@ impl<O: Objects> Asked<O> {
                 beside
             }
             Err(why) => {
-                // What follows is the same trouble.
+                // Later failures have the same cause.
                 if self.failing.swap(true, Ordering::Relaxed) {
                     debug!("still: {why}");
                 } else {
@@ -128,7 +128,7 @@ impl<O: Objects> Asked<O> {
                 return told(&review.unread(&why));
             }
         };
-        // Rules of a class may take long, and go on when nobody waits for them any more.
+        // Rules of a class may take long, and run on when nobody waits for them any more.
         let judging = tokio::task::spawn_blocking(move || {
             let _place = place;
             review.judge(&beside)

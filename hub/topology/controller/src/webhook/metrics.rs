@@ -1,4 +1,4 @@
-//! What the webhook counts: its answers, and how long its certificate holds. Nothing is shown without them.
+//! Metrics of the webhook: its answers, and the time left for its certificate. Absent without it.
 
 use std::{fmt, sync::Arc};
 
@@ -12,7 +12,7 @@ use shared::tls::ServedCertificate;
 
 use crate::admission::Outcome;
 
-/// How a request was answered.
+/// The answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
     /// With a verdict.

@@ -22,7 +22,8 @@ use crate::{
 const PAGE: u32 = 500;
 /// The Lease that the leader of Cluster API's manager holds, in whatever namespace.
 const LEADER_LEASE: &str = "controller-leader-election-capi";
-/// Who has renewed that for so long is alive, or comes back from an upgrade; the leader renews every few seconds.
+/// A Lease renewed within this time has a live holder, or one that is restarting for an upgrade; a leader renews every
+/// few seconds.
 const ALIVE_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
 /// The API server of the hub's own cluster.
@@ -92,7 +93,7 @@ impl Objects for Server {
     }
 }
 
-/// Whether who holds a Lease renewed it of late.
+/// Returns true if the holder of a Lease renewed it lately.
 fn is_alive(lease: &Lease, now: Timestamp) -> bool {
     let spec = lease.spec.as_ref();
     let holder = spec.and_then(|spec| spec.holder_identity.as_deref());

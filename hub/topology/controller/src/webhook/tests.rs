@@ -27,11 +27,11 @@ use super::{
 };
 use crate::admission::{Beside, Needs, Review};
 
-/// Longer than anything here takes, and too short for anybody who is silent.
+/// Longer than anything here takes, and too short for a silent peer.
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(20);
 
-/// What a server does that is asked for what a review needs.
+/// The behaviour of the server that is asked for the objects.
 #[derive(Clone)]
 enum There {
     Nothing,

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A clusterset of three, of which two say that they know a later epoch.
+/// A clusterset of three members, two of which claim a later epoch.
 fn stopped() -> Core {
     let mut core = core();
     for (number, cluster) in (1..).zip(["east", "west", "north"]) {
@@ -56,7 +56,7 @@ fn a_hub_serves_again_when_one_who_stopped_it_is_evicted_or_its_key_is_revoked()
         let batch = admit(&mut core, hello("east", None, CursorCheck::Absent));
         admission(&batch);
     }
-    // Or when it says so no more.
+    // Or when it no longer claims so.
     let mut core = stopped();
     let batch = admit(
         &mut core,

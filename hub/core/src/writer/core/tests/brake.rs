@@ -1,4 +1,4 @@
-//! The removal brake, by what sessions say: messages and listings that take back most of a member's exports.
+//! Tests of the mass-withdrawal hold through sessions: messages and listings that withdraw most of a member's exports.
 
 use model::{
     Export, IpFamily, Metadata, Protocol, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
@@ -195,7 +195,7 @@ fn what_is_held_goes_when_the_policy_says_so() {
     assert_eq!(core.held(), (0, 0));
 }
 
-/// What a hub had decided before it ended, and what was to follow did not.
+/// The hub ended after its decision and before the effect.
 #[test]
 fn who_is_held_and_took_nothing_back_is_let_go() {
     let (mut core, _) = exporting();
@@ -210,7 +210,7 @@ fn who_is_held_and_took_nothing_back_is_let_go() {
     assert_eq!(core.held(), (0, 0));
 }
 
-/// What an operator is told before it is decided.
+/// The effects shown to an operator before the decision.
 #[test]
 fn a_release_says_what_would_go_and_what_would_stay() {
     let (mut core, session) = exporting();
@@ -226,17 +226,17 @@ fn a_release_says_what_would_go_and_what_would_stay() {
     };
     let east = said(&core, "east");
     for words in [
-        "6 exports that east took back end",
+        "6 exports that east withdrew end",
         "shop/a, shop/b, shop/c, shop/d, shop/e and 1 more",
         "imports that end with it",
         "east stays a member",
     ] {
         assert!(east.contains(words), "{words} is not in: {east}");
     }
-    assert_eq!(said(&core, "west"), "nothing to do: nothing of west is held");
+    assert_eq!(said(&core, "west"), "nothing to do: no export of west is on hold");
 }
 
-/// A session hands a large message over in shares, and says before the first what all of them take back.
+/// A session hands a large message over in shares, and announces before the first what all of them withdraw.
 #[test]
 fn a_message_in_shares_that_takes_back_everything_is_held_before_the_first_of_it() {
     let mut core = core();
@@ -263,7 +263,7 @@ fn a_message_in_shares_that_takes_back_everything_is_held_before_the_first_of_it
     assert_eq!(gone, 0, "imports that were gone in between");
 }
 
-/// Earlier releases held without an end: what they held is not let go before anybody could bring a definition back.
+/// Earlier releases had holds without an end: such exports stay until somebody had time to bring a definition back.
 #[test]
 fn a_hold_of_before_an_upgrade_has_its_whole_time() {
     let (mut core, session) = exporting();

@@ -1,4 +1,4 @@
-//! Who wrote last to an object: noted beside what was reported, and never a reason for anything.
+//! Tests of the last writer of an object: noted beside the report, and never a reason for anything.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! How many exports are in conflict, and that a hub that starts again knows it.
+//! Tests of the number of exports in conflict, also after a restart.
 
 use model::ConflictReason;
 

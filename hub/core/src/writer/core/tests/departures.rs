@@ -21,7 +21,7 @@ fn status(core: &Core) -> MemberStatus {
     core.state().member(&id("east")).expect("known").status()
 }
 
-/// Ticks while east is heard, until it has left; when that was.
+/// Ticks while east is heard, until it has left; returns the time.
 fn until_it_left(core: &mut Core, from: u64) -> u64 {
     let ticks = (1..1_000).map(|tick| from + tick * TICK_MILLIS);
     for now in ticks {

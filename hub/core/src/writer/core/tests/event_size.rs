@@ -1,4 +1,4 @@
-//! What is too large for an event of the log, to the byte.
+//! Tests of the largest event of the log, to the byte.
 
 use wire::EVENT_ENVELOPE_BYTES_MAX;
 

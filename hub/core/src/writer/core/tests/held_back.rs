@@ -1,4 +1,4 @@
-//! What is held back while the disk's reserve is touched, and asked for again.
+//! Tests of reports held back while the disk's reserve is touched, and of asking for them again.
 
 use super::*;
 
@@ -22,7 +22,7 @@ fn in_the_reserve_only_what_is_taken_back_is_recorded_and_the_rest_is_asked_for_
     let refused = observe(&mut core, session, 2, property("lamp"));
     assert!(refused.events.is_empty());
     assert_eq!(held_back(&refused), [2]);
-    // It is dealt with all the same, or the window would close.
+    // It is acknowledged nevertheless, or the window would close.
     assert!(matches!(
         refused.replies[..],
         [_, Reply::Acknowledged(_, Dealt { sequence: 2, .. })]
@@ -111,7 +111,7 @@ fn a_listing_of_which_something_was_held_back_is_none_and_is_made_again_when_the
         core.set_room(DiskRoom::Reserve);
         assert_eq!(held_back(&observe(&mut core, session, 1, property("cart"))), [1]);
         if room_before_the_end {
-            // What it reports again comes behind the end of the listing.
+            // Its later reports come behind the end of the listing.
             core.set_room(DiskRoom::Enough);
         }
         let listed = list(&mut core, session, ListingGroup::Properties);

@@ -1,10 +1,10 @@
-//! Two agents that want one member: who keeps it, and who is asked before.
+//! Two agents that want one member: which one keeps it, and which one is asked first.
 
 use super::*;
 use crate::writer::SUSPECT_AFTER_MILLIS;
 use fold::Connectivity;
 
-/// Two agents of one cluster would take back from each other what they export.
+/// Two agents of one cluster would withdraw each other's exports.
 #[test]
 fn a_member_is_held_by_one_agent_until_it_is_silent_or_another_is_newer() {
     let mut core = core();
@@ -57,13 +57,13 @@ fn comes_to_a_suspect(silent: u64) -> Option<SessionId> {
     come(&mut core, 6)
 }
 
-/// A power cut closes no connection: who is elected after it does not wait for an answer that cannot come.
+/// A power cut closes no connection: an agent elected after it does not wait for an answer that cannot come.
 #[test]
 fn who_is_suspect_is_not_asked_whether_another_was_elected() {
     assert!(comes_to_a_suspect(SUSPECT_AFTER_MILLIS).is_some());
 }
 
-/// The record of a member that was heard again changes at the next tick.
+/// The record of a member that came back changes at the next tick.
 #[test]
 fn who_was_heard_again_is_asked_though_it_is_recorded_as_suspect() {
     assert_eq!(comes_to_a_suspect(SUSPECT_AFTER_MILLIS - 1), None);

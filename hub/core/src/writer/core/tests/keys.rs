@@ -26,7 +26,7 @@ fn answer(batch: &Batch) -> &NotAdmitted {
 fn a_renewed_key_takes_over_from_nobody_who_answers() {
     let mut core = core();
     let first = admit(&mut core, hello("east", "one", 5)).expect("nobody holds it");
-    // Neither the same agent's word nor a later election counts from a stranger.
+    // From an unknown key neither the same agent's claim nor a later election counts.
     for (instance, transitions) in [("one", 5), ("two", 9)] {
         let batch = handle(
             &mut core,
@@ -110,8 +110,8 @@ fn a_session_ends_with_its_key_and_the_member_stays() {
     assert_eq!(again.state().revoked_keys().len(), 2);
 }
 
-/// Who holds an agent's very key may claim the last election that there is. An operator's word ends it, and whoever
-/// comes with another key is not measured by that claim.
+/// A holder of an agent's very key may claim the last possible election. An operator's decision ends it, and a later
+/// holder of another key is not compared with that claim.
 #[test]
 fn a_holder_of_the_last_election_there_is_goes_with_its_key() {
     let mut core = core();

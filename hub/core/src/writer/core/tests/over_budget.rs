@@ -1,4 +1,4 @@
-//! What waits because a member's budget has no room for it, and when it is asked for.
+//! Tests of items that wait because a member's budget has no room, and of asking for them.
 
 use model::policy::{Limit, Usage};
 use wire::read_policy;
@@ -37,7 +37,7 @@ fn waits(batch: &Batch) -> Vec<(u64, &str)> {
     replies.collect()
 }
 
-/// Whether the member is asked after so much time.
+/// Returns true if the member is to be asked after so much time.
 fn is_asked(core: &mut Core, now: u64) -> bool {
     core.tick(UnixMillis(2), now, [(id("east"), now)]);
     let replies = core.take_batch().replies;
@@ -62,7 +62,7 @@ fn what_is_over_the_budget_waits_until_something_is_taken_back() {
         "{why}"
     );
     assert!(over.events.is_empty());
-    // It is dealt with all the same, or the window would close.
+    // It is acknowledged nevertheless, or the window would close.
     assert!(matches!(
         over.replies[..],
         [_, Reply::Acknowledged(_, Dealt { sequence: 2, .. })]
@@ -70,7 +70,7 @@ fn what_is_over_the_budget_waits_until_something_is_taken_back() {
     let known = observe(&mut core, session, 3, property("a"));
     assert!(waits(&known).is_empty(), "nothing is new about it");
 
-    // What a session begins with may have eased before: it is asked once.
+    // A session may begin with items that fit by now: the member is asked once.
     is_asked(&mut core, ASKED_EVERY_MILLIS);
     assert!(!is_asked(&mut core, 3 * ASKED_EVERY_MILLIS), "nothing ended");
     assert_eq!(observe(&mut core, session, 4, removed("a")).events.len(), 1);
@@ -116,7 +116,7 @@ fn a_member_that_changes_too_often_waits_for_time_to_pass() {
             .contains("changes more often than 6 times a minute"),
         "{over:?}"
     );
-    // What is taken back is recorded whatever it costs.
+    // A withdrawal is recorded whatever it costs.
     assert_eq!(observe(&mut core, session, 12, removed("p-1")).events.len(), 1);
     assert!(!is_asked(&mut core, 6_000), "less than one change has come back");
     assert!(is_asked(&mut core, 12_000));
@@ -250,7 +250,7 @@ fn no_member_takes_the_room_of_all_whatever_its_budget_and_the_policy_allow() {
         why.contains("clusterset is nearly full") && why.contains("--state-memory"),
         "{why}"
     );
-    // What is recorded may be reported again, and shrink.
+    // A recorded fact may be reported again, and shrink.
     assert!(waits(&says(&mut core, members[0], 201, property("p-1"))).is_empty());
     assert_eq!(says(&mut core, members[0], 202, removed("p-1")).events.len(), 1);
 }
@@ -274,7 +274,7 @@ fn what_all_have_counts_after_a_start_and_who_waits_is_asked_when_another_takes_
         let is_asked = |reply: &Reply| matches!(reply, Reply::ReportAgain(session) if *session == west.1);
         replies.iter().any(is_asked)
     };
-    // What a session begins with may have eased before: it is asked once.
+    // A session may begin with items that fit by now: the member is asked once.
     asked(&mut again, ASKED_EVERY_MILLIS);
     assert_eq!(waits(&says(&mut again, west, 101, property("more"))).len(), 1);
     assert!(!asked(&mut again, 3 * ASKED_EVERY_MILLIS), "nothing ended");
@@ -298,7 +298,7 @@ fn a_member_that_may_change_nothing_is_not_asked_in_vain() {
     assert_eq!(observe(&mut core, session, 2, property("a")).events.len(), 1);
 }
 
-/// A policy sets the budget anew; the used part of it and the time since stay.
+/// A policy resets the budget; the used part of it and the time since stay.
 #[test]
 fn a_policy_that_is_applied_gives_nobody_a_new_allowance_and_takes_no_time_away() {
     let mut core = core();

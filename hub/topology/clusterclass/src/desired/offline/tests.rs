@@ -1,4 +1,4 @@
-//! Which clusters of files are planned, and what is told of the others.
+//! Tests of the clusters in files that are planned, and of the messages about others.
 
 use super::*;
 
@@ -115,7 +115,8 @@ fn files_that_cannot_be_read_are_an_error() {
     assert!(why.starts_with("0.yaml, document 1"), "{why}");
 }
 
-/// What a class can be made of to wear out who reads it: each is told with its place, and the other clusters are planned.
+/// Classes can be written to wear out their reader: each is reported with its place, and the other clusters are
+/// planned.
 #[test]
 fn classes_that_are_too_much_are_told_and_the_others_go_on() {
     let many: String = (0..10_000)
@@ -188,7 +189,7 @@ apiVersion: i.x/v1"#;
     CLASS.replacen("\n---\napiVersion: i.x/v1", &patch, 1)
 }
 
-/// What is there after the Cluster was made, as a server has it.
+/// The objects after the Cluster was made, as a server has them.
 fn made_by(class: &str) -> String {
     let mut planned = plans(&files(&[class, &cluster("a", "v1.30.0")]), None).expect("files");
     assert_eq!(planned.findings, []);

@@ -1,4 +1,4 @@
-//! What one cluster's objects are, and what becomes of them when its class, it or what is there changes.
+//! Tests of one cluster's objects, and of their changes when the class, the Cluster or the objects change.
 
 use serde_json::json;
 
@@ -117,7 +117,7 @@ fn object<'p>(plan: &'p Plan, place: &str) -> &'p Value {
     of(plan, place).object.as_ref().expect("an object")
 }
 
-/// What becomes of what, without what is kept.
+/// The actions and their objects, without unchanged ones.
 fn places(plan: &Plan) -> Vec<String> {
     let changes = plan.changes.iter().filter(|change| change.action != Action::Keep);
     changes

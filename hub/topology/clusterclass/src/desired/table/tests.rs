@@ -1,4 +1,4 @@
-//! What people read of plans.
+//! Tests of the tables that people read.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Which version each part has next: a table of states, by the rules of upstream.
+//! Tests of each part's next version: a table of states, by the rules of upstream.
 
 use super::*;
 
@@ -111,7 +111,7 @@ fn workers_are_held_and_deferred() {
     assert_eq!(shown(&some), ["v1.31.0", "v1.31.0", "v1.30.0!", "v1.31.0"]);
 }
 
-/// An annotation counts where there is nobody else to go on with, or to wait for.
+/// An annotation counts if there is no other part to upgrade, or to wait for.
 #[test]
 fn a_machine_deployment_that_is_the_only_one_is_held_and_deferred_all_the_same() {
     let mut alone = state("v1.31.0", "v1.31.0", &[("a", "v1.30.0")]);

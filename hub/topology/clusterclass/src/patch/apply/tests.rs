@@ -1,4 +1,4 @@
-//! What patches make of templates, in which order, and what is left out.
+//! Tests of patches on templates: their results, their order, and omissions.
 
 use serde_json::json;
 
@@ -70,7 +70,7 @@ fn applied(documents: &Value) -> Applied {
     apply(&patches(documents), &[plane(), workers("md-0")], &global())
 }
 
-/// What the control plane's `spec.template.spec` is afterwards.
+/// The control plane's `spec.template.spec` afterwards.
 fn content(applied: &Applied) -> &Value {
     &applied.patched[0].template["spec"]["template"]["spec"]
 }

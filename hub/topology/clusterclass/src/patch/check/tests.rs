@@ -164,7 +164,7 @@ fn selectors() {
     let plane = plane();
     let mut nameless = plane.clone();
     nameless["kind"] = json!("");
-    // What is not named does not match either.
+    // A kind that is not named does not match either.
     let both = [Rule::SelectorIncomplete, Rule::SelectorUnmatched];
     assert_eq!(broken(&with_selector(&nameless)), both);
     let mut empty = plane.clone();

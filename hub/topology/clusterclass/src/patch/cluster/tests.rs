@@ -1,4 +1,4 @@
-//! What patches are told of a Cluster, in both spellings.
+//! Tests of a Cluster's values for patches, in both spellings.
 
 use super::*;
 use crate::model::Estate;

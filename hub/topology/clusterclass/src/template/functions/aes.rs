@@ -1,5 +1,5 @@
 //! Owns: AES-256 in CBC, backwards, which is all that `decryptAES` needs.
-//! Never: keeps a secret from who can measure time; what a class decrypts stands beside its password.
+//! Never: keeps a secret from anybody who can measure time; a class has its password beside the encrypted text.
 
 /// Bytes of a block.
 pub(super) const BLOCK: usize = 16;

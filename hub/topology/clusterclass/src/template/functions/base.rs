@@ -71,7 +71,7 @@ pub(super) fn decode64(text: &[u8]) -> Result<Vec<u8>, usize> {
     Ok(out)
 }
 
-/// Behind the padding, the first sign of which was read; nothing else may follow.
+/// Behind the padding, after its first sign; nothing else may follow.
 fn padding64(text: &[u8], mut at: usize, count: usize) -> Result<usize, usize> {
     if count < 2 {
         return Err(at - 1);

@@ -2,7 +2,7 @@
 
 use super::super::runes;
 
-/// Where a text first stands in another one.
+/// Position of the first occurrence of a text in another one.
 pub(super) fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     if wanted.is_empty() {
         return Some(0);
@@ -36,7 +36,7 @@ pub(super) fn split<'a>(text: &'a [u8], separator: &[u8], most: usize) -> Vec<&'
     parts
 }
 
-/// How long a text becomes by [`replace`], and how often that replaces something.
+/// The length of a text after [`replace`], and the number of replacements.
 pub(super) fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> usize {
     let count = if old.is_empty() {
         runes::count(text) + 1
@@ -46,7 +46,7 @@ pub(super) fn replaced(text: &[u8], old: &[u8], new: &[u8]) -> usize {
     (text.len() + count.saturating_mul(new.len())).saturating_sub(count * old.len())
 }
 
-/// Everything that is replaced; an empty text stands before each character and at the end.
+/// Every replacement; an empty text matches before each character and at the end.
 pub(super) fn replace(text: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
     if !old.is_empty() {
         return split(text, old, usize::MAX).join(new);

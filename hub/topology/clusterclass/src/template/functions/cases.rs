@@ -87,7 +87,7 @@ fn is_separator(character: char) -> bool {
     !runes::is_letter(character) && !runes::is_digit(character) && runes::is_space(character)
 }
 
-/// Whether a letter is one of those that are two, of which the first is large.
+/// Returns true for a digraph whose first letter is upper case.
 fn is_title(character: char) -> bool {
     matches!(character, 'ǅ' | 'ǈ' | 'ǋ' | 'ǲ' | '\u{1f88}'..='\u{1f8f}' | '\u{1f98}'..='\u{1f9f}'
         | '\u{1fa8}'..='\u{1faf}' | '\u{1fbc}' | '\u{1fcc}' | '\u{1ffc}')

@@ -47,7 +47,7 @@ fn incompatible(one: &Value, two: &Value) -> Failure {
     ))
 }
 
-/// Whether the first value equals any of the others.
+/// Returns true if the first value equals any of the others.
 pub(super) fn equals(given: &[Value]) -> Result<bool, Failure> {
     let Some((first, others)) = given.split_first() else {
         return Err(Failure::new("missing argument for comparison"));

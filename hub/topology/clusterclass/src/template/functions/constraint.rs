@@ -18,7 +18,7 @@ struct Condition {
 /// Operators, those first that others begin with.
 const OPERATORS: [&str; 11] = ["!=", ">=", "=>", "<=", "=<", "~>", "=", ">", "<", "~", "^"];
 
-/// Whether a version satisfies a constraint; an error if that is none.
+/// Returns true if a version satisfies a constraint; an error if that is none.
 pub(super) fn satisfied(constraint: &str, version: &str) -> Result<bool, String> {
     let improper = || format!("improper constraint: {constraint}");
     if constraint.len() > MAX_VERSION {
@@ -40,7 +40,7 @@ fn are_met(all: &[Condition], version: &Version) -> bool {
         && all.iter().all(|condition| condition.holds(version))
 }
 
-/// What stands for a version in a constraint: the text, and its parts.
+/// A version as written in a constraint: the text, and its parts.
 struct Written<'a> {
     parts: [&'a str; 3],
     /// The prerelease with its `-`.
@@ -151,7 +151,7 @@ fn range(text: &str) -> Option<(&str, &str, usize)> {
     Some((from.text, to.text, text.len() - rest.len()))
 }
 
-/// All conditions of one alternative; `None` if something else stands there.
+/// All conditions of one alternative; `None` if there is something else.
 fn conditions(text: &str) -> Option<Result<Vec<Condition>, String>> {
     let mut found = Vec::new();
     let mut rest = text.trim_start_matches(is_space);

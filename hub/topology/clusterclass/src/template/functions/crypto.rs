@@ -84,7 +84,7 @@ fn decrypted(password: &[u8], text: &[u8]) -> Result<Vec<u8>, String> {
     Ok(plain)
 }
 
-/// What passwords of each kind look like: one letter for each class of characters.
+/// Patterns for passwords of each kind: one letter for each class of characters.
 fn templates(kind: &[u8]) -> &'static [&'static str] {
     match kind {
         b"maximum" => &["anoxxxxxxxxxxxxxxxxx", "axxxxxxxxxxxxxxxxxno"],

@@ -6,7 +6,7 @@ use super::super::{
     value::Value,
 };
 
-/// Whether two values have the same type and content.
+/// Returns true if two values have the same type and content.
 pub(super) fn deep_equal(meter: &mut Meter, one: &Value, two: &Value) -> Result<bool, Failure> {
     same(meter, one, two, 0)
 }

@@ -94,7 +94,7 @@ fn converted(name: &str) -> Option<Signature> {
     }
 }
 
-/// What JSON has not is written as nothing.
+/// Writes JSON; values that JSON cannot express become empty.
 fn quietly(meter: &mut Meter, given: &[Value], style: Style) -> Result<Value, Failure> {
     match json::write(meter, any(given, 0), style) {
         Err(failure) if failure.message.starts_with("json: ") => said(meter, ""),

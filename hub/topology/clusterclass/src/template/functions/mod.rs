@@ -71,12 +71,12 @@ pub(crate) fn refused(name: &str) -> Option<&'static str> {
     REFUSED.iter().copied().find(|refused| *refused == name)
 }
 
-/// Whether a template may name it: a refused one may be named where it is not reached.
+/// Returns true if a template may name it: a refused one may be named where it is not reached.
 pub(crate) fn exists(name: &str) -> bool {
     refused(name).is_some() || find(name).is_some()
 }
 
-/// What is said of a function that does not exist here but elsewhere.
+/// The message about a function that exists elsewhere but not here.
 pub(crate) fn why_not(name: &str) -> &'static str {
     match name {
         "toYaml" | "fromYaml" | "include" | "tpl" | "lookup" | "required" | "toToml" => ": only Helm has it",

@@ -28,9 +28,9 @@ const NAMED: [&str; 14] = [
 struct Translator<'a> {
     rest: &'a str,
     out: String,
-    /// Whether a repetition was read last, which none may follow.
+    /// True if the last part read is a repetition, which no other may follow.
     repeated: bool,
-    /// How many groups had a name so far.
+    /// Number of named groups so far.
     named: usize,
 }
 
@@ -288,7 +288,7 @@ pub(super) fn written_name(name: &str) -> Option<&str> {
 /// Largest number of repetitions.
 const MAX_REPEAT: u64 = 1_000;
 
-/// Whether no repetition is asked for more often than Go allows.
+/// Returns true if no repetition exceeds the bound of Go.
 pub(super) fn bounded(pattern: &str) -> bool {
     pattern.split('{').skip(1).all(|body| {
         let body = body.split('}').next().unwrap_or("");

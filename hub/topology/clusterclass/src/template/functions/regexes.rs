@@ -100,7 +100,7 @@ fn most(given: &[Value], at: usize) -> usize {
     usize::try_from(int(given, at)).unwrap_or(usize::MAX)
 }
 
-/// Whether a match begins where a character does: an empty one may not stand within one.
+/// Returns true if a match begins at a character's start: an empty one may not lie within a character.
 fn begins(subject: &[u8]) -> impl Fn(usize) -> bool {
     let mut starts = vec![false; subject.len() + 1];
     runes::indexed(subject).for_each(|(at, _, _)| starts[at] = true);
@@ -197,7 +197,7 @@ fn replaced(meter: &mut Meter, given: &[Value], expand: bool) -> Result<Value, F
     said(meter, out)
 }
 
-/// The groups by their names, of which the first counts that took part in a match.
+/// The groups by their names; of several with one name, the first that took part in a match.
 fn named_groups(found: &Regex) -> BTreeMap<String, Vec<usize>> {
     let mut groups = BTreeMap::<String, Vec<usize>>::new();
     for (at, name) in found.capture_names().enumerate() {

@@ -2,11 +2,11 @@
 
 use sha2::{Digest, Sha256};
 
-/// Cost: how many blocks are held, each of 1 KiB.
+/// Cost: the number of blocks in memory, each of 1 KiB.
 const BLOCKS: usize = 32_768;
 /// Words of a block.
 const WORDS: usize = 256;
-/// How often that is done.
+/// Number of parallel runs.
 const PARALLEL: usize = 2;
 
 type Block = [u32; WORDS];

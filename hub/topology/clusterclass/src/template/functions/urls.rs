@@ -71,7 +71,7 @@ fn escapes(byte: u8, part: Part) -> bool {
     }
 }
 
-/// What needs an escape when it is written.
+/// Escapes characters that need it.
 fn escaped(text: &[u8], part: Part) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     for byte in text {

@@ -59,7 +59,7 @@ impl Moment {
             Piece::ZoneName => match &self.zone {
                 None => "UTC".to_owned(),
                 Some(name) if !name.is_empty() => name.to_string(),
-                // One without a name is called by its offset, of which Go leaves out no minutes that are none.
+                // A zone without a name is called by its offset; Go leaves out minutes only if they are zero.
                 Some(_) => zone_without_a_name(self.offset),
             },
             Piece::Fraction(written) => fraction(self.nanos, written),
@@ -78,7 +78,7 @@ fn offset(offset: i64, written: Offset) -> String {
         return "Z".to_owned();
     }
     let minutes = offset / 60;
-    // Of an offset of less than a minute only the seconds have a sign, as in Go.
+    // In an offset of less than a minute only the seconds have a sign, as in Go.
     let (sign, seconds) = if minutes < 0 {
         ('-', -offset)
     } else {

@@ -35,23 +35,23 @@ pub(super) enum Piece {
     Fraction(Fraction),
 }
 
-/// How an offset is written.
+/// The form of an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Offset {
-    /// Whether none is `Z`.
+    /// True if none is `Z`.
     pub(super) z: bool,
-    /// Whether there are colons.
+    /// True if there are colons.
     pub(super) colons: bool,
     /// Hours; minutes, too; seconds, too.
     pub(super) parts: usize,
 }
 
-/// How fractions of a second are written.
+/// The form of fractions of a second.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fraction {
     /// So many digits.
     pub(super) digits: usize,
-    /// Whether zeros at the end are written.
+    /// True if zeros at the end are written.
     pub(super) exact: bool,
     /// A point or a comma.
     pub(super) separator: u8,

@@ -19,7 +19,7 @@ pub(crate) struct Moment {
     pub(crate) nanos: u32,
     /// East of Greenwich, seconds.
     pub(crate) offset: i64,
-    /// What its zone is called, which may be nothing; none: it is UTC.
+    /// Name of its zone, which may be empty; none: it is UTC.
     pub(crate) zone: Option<Rc<str>>,
 }
 

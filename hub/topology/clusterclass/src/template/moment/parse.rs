@@ -12,7 +12,7 @@ const NANO_DIGITS: usize = 9;
 /// Largest hour in an offset that is a name.
 const NAMED_HOURS_MAX: u64 = 23;
 
-/// What was read so far.
+/// The parts read so far.
 #[derive(Default)]
 struct Reading<'v> {
     value: &'v [u8],
@@ -51,7 +51,7 @@ pub(crate) fn parse(layout: &[u8], value: &[u8]) -> Option<Moment> {
 }
 
 impl<'v> Reading<'v> {
-    /// The text between two parts; a blank stands for any number of them.
+    /// The text between two parts; a blank matches any number of them.
     fn skip(&mut self, mut text: &[u8]) -> Option<()> {
         while let Some((first, rest)) = text.split_first() {
             if *first == b' ' {
@@ -92,7 +92,7 @@ impl<'v> Reading<'v> {
         self.number(two).filter(|number| *number < bound)
     }
 
-    /// The place of a name among these, of which so many letters are written.
+    /// The index of a name among these, with so many letters.
     fn name(&mut self, names: &[&str], letters: usize) -> Option<i64> {
         let short = |name: &str| name.len().min(letters);
         let at = names.iter().position(|name| {
@@ -259,7 +259,7 @@ impl<'v> Reading<'v> {
         })
     }
 
-    /// Where the day of the year is, which must be what else is said of month and day.
+    /// Month and day of a day of the year, which must agree with other statements of them.
     fn month_and_day(&self, of_year: i64) -> Option<(i64, i64)> {
         let (year, month, day) = civil(days(self.year, 1, 1) + of_year - 1);
         let agrees = self.month.is_none_or(|one| one == month) && self.day.is_none_or(|one| one == day);
@@ -309,7 +309,7 @@ fn signed(text: &[u8]) -> Option<i64> {
     Some(if text.starts_with(b"-") { -number } else { number })
 }
 
-/// How long the name of a zone is that a text begins with.
+/// Length of the zone's name at the start of a text.
 fn named_zone(text: &[u8]) -> Option<usize> {
     if text.len() < 3 {
         return None;
@@ -336,7 +336,7 @@ fn named_zone(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// How long a sign with hours is that a text begins with; 0 if it does not.
+/// Length of the sign with hours at the start of a text; 0 if there is none.
 fn signed_hours(text: &[u8]) -> usize {
     let Some((b'+' | b'-', rest)) = text.split_first() else {
         return 0;

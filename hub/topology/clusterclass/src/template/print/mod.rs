@@ -7,7 +7,7 @@ mod verbs;
 use super::{limits::Failure, meter::Meter, value::Value};
 pub(crate) use printf::sprintf;
 
-/// `fmt.Sprint`: a space between two values of which none is a text.
+/// `fmt.Sprint`: a space between two values if neither is a text.
 pub(crate) fn sprint(meter: &mut Meter, values: &[Value]) -> Result<Vec<u8>, Failure> {
     let mut out = Vec::new();
     let mut before_text = true;

@@ -1,4 +1,4 @@
-//! Owns: formats of `printf`: directives, widths that are arguments, and what is said about wrong ones.
+//! Owns: formats of `printf`: directives, widths that are arguments, and the messages about wrong ones.
 
 use super::{
     super::{limits::Failure, meter::Meter, runes, value::Value},
@@ -30,9 +30,9 @@ struct Formatter<'a> {
     values: &'a [Value],
     /// Number of the next argument.
     argument: usize,
-    /// Whether an index was written anywhere.
+    /// True if an index was written anywhere.
     reordered: bool,
-    /// Whether all indexes of this directive are good.
+    /// True if all indexes of this directive are good.
     good: bool,
     out: Vec<u8>,
 }

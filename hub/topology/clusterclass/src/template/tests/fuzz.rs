@@ -1,5 +1,5 @@
-//! Random templates, made of what templates are made of: each one ends, gives the same twice, and never panics.
-//! `corpus.txt` has those that once went wrong here or were answered otherwise by Go, one a line, as JSON strings.
+//! Random templates, from the parts of real ones: each one ends, gives the same twice, and never panics. `corpus.txt`
+//! has those that once went wrong here or were answered otherwise by Go, one a line, as JSON strings.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::super::render;
 const CORPUS: &str = include_str!("corpus.txt");
 const VARIABLES: &str = r#"{"s": "Hello World", "e": "", "n": 3, "f": 2.5, "t": true, "nul": null, "l": ["a", 1, null],
     "m": {"a": 1, "b": {"c": [1]}}, "v": "v1.30.2-rc.1"}"#;
-/// How many templates are drawn of a seed.
+/// Number of templates drawn from a seed.
 const DRAWN: u32 = 2_000;
 /// In the environment: for how many seconds templates are drawn, and from which seed on.
 const SECONDS: &str = "TRIBUTARY_FUZZ_SECONDS";

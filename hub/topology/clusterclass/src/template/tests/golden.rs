@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::super::{Outcome, render};
 
 const GOLDEN: &str = include_str!("golden.json");
-/// How many there are: one that is lost is noticed.
+/// Number of vectors: a lost one is noticed.
 const VECTORS: usize = 244;
 
 fn shown(outcome: &Outcome) -> Value {

@@ -1,4 +1,4 @@
-//! What the golden vectors do not say: findings, refusals, and where upstream is not repeatable.
+//! Tests beyond the golden vectors: findings, refusals, and cases in which upstream is not repeatable.
 
 use super::super::{Stage, render};
 
@@ -91,7 +91,7 @@ fn yaml_is_that_of_version_1_1() {
             "a: &x {k: 1}\nb: {k: 2, <<: *x}",
             "{\"a\":{\"k\":1},\"b\":{\"k\":1}}",
         ),
-        // What a later entry replaces may have any key.
+        // An entry that a later one replaces may have any key.
         ("a: {~: 1}\nb: 2\na: 3", "{\"a\":3,\"b\":2}"),
         ("!!binary /w==: 1", r#"{"\ufffd":1}"#),
         ("\u{feff}\u{feff}a: \u{feff}b", "{\"a\":\"\u{feff}b\"}"),

@@ -1,6 +1,6 @@
 //! Owns: a place in a YAML text, its line and column, and the classes of characters that YAML has.
 
-/// What stands behind the end. No text has it: control characters are refused first.
+/// The sign behind the end. No text has it: control characters are refused first.
 pub(super) const END: char = '\0';
 
 /// A place in a text.
@@ -43,7 +43,7 @@ impl Cursor {
         self.peek(0)
     }
 
-    /// Goes on by one character that breaks no line.
+    /// Advances by one character that breaks no line.
     pub(super) fn skip(&mut self) {
         if self.at < self.chars.len() {
             self.at += 1;
@@ -51,7 +51,7 @@ impl Cursor {
         }
     }
 
-    /// Goes on to the next line, if the line breaks here.
+    /// Advances to the next line, if the line breaks here.
     pub(super) fn skip_line(&mut self) {
         let length = match (self.here(), self.peek(1)) {
             ('\r', '\n') => 2,
@@ -63,7 +63,7 @@ impl Cursor {
         self.line += 1;
     }
 
-    /// Goes on by one character and keeps it.
+    /// Advances by one character and keeps it.
     pub(super) fn read(&mut self, into: &mut String) {
         if self.at < self.chars.len() {
             into.push(self.here());
@@ -71,7 +71,7 @@ impl Cursor {
         }
     }
 
-    /// Goes on to the next line and keeps the break, which most are written as `\n`.
+    /// Advances to the next line and keeps the break; most are written as `\n`.
     pub(super) fn read_line(&mut self, into: &mut String) {
         match self.here() {
             '\r' | '\n' | '\u{85}' => into.push('\n'),
@@ -81,14 +81,14 @@ impl Cursor {
         self.skip_line();
     }
 
-    /// Goes on over spaces and tabs.
+    /// Advances over spaces and tabs.
     pub(super) fn skip_blanks(&mut self) {
         while is_blank(self.here()) {
             self.skip();
         }
     }
 
-    /// Goes on to the end of a line, if a comment stands here.
+    /// Advances to the end of a line, if there is a comment here.
     pub(super) fn skip_comment(&mut self) {
         if self.here() == '#' {
             while !is_breakz(self.here()) {
@@ -97,7 +97,7 @@ impl Cursor {
         }
     }
 
-    /// Whether a document starts or ends here: three dashes or dots that begin a line.
+    /// Returns true if a document starts or ends here: three dashes or dots that begin a line.
     pub(super) fn at_document(&self, sign: char) -> bool {
         self.column == 0 && (0..3).all(|ahead| self.peek(ahead) == sign) && is_blankz(self.peek(3))
     }

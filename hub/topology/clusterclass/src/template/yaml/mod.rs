@@ -30,8 +30,8 @@ pub(crate) fn decode(text: &[u8]) -> Result<Value, String> {
     Ok(value)
 }
 
-/// How a null key is kept until all is read: a map that a later entry replaces may have one. No text is like
-/// it; who spells these bytes as `!!binary` is refused, too.
+/// The internal key for null until all is read: a map that a later entry replaces may have one. No text equals it; the
+/// same bytes as `!!binary` are refused, too.
 const NULL_KEY: &[u8] = b"\xff\xfe null \xfe\xff";
 
 /// A map somewhere in it has a key that JSON cannot name. It is nested no deeper than the decoder lets it be.
@@ -148,7 +148,7 @@ fn is_merge(key: &Node) -> bool {
     }
 }
 
-/// What a key is called in JSON.
+/// The name of a key in JSON.
 fn name(key: &Value) -> Result<Text, String> {
     let text = match key {
         Value::Text(text) => return Ok(text.clone()),

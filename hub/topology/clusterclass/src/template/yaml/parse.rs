@@ -14,11 +14,11 @@ use super::{
 pub(super) struct Node {
     /// The tag, whole; empty if there is none.
     pub(super) tag: String,
-    /// What it is.
+    /// The node's kind.
     pub(super) kind: Kind,
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// Text, and whether its type follows from it.

@@ -131,7 +131,7 @@ fn is_float(text: &str) -> bool {
     rest.is_empty()
 }
 
-/// Whether it is a date, or a date and a time.
+/// Returns true for a date, or a date and a time.
 fn is_timestamp(text: &str) -> bool {
     const LAYOUTS: [&[u8]; 4] = [
         b"2006-1-2T15:4:5Z07:00",

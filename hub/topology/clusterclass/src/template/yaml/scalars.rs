@@ -37,7 +37,7 @@ impl Gap {
         Ok(())
     }
 
-    /// Writes what stands for it between words.
+    /// Writes its replacement between words.
     fn write(&mut self, into: &mut String, broken: bool) {
         if !broken {
             into.push_str(&self.blanks);
@@ -165,7 +165,7 @@ fn escape(cursor: &mut Cursor) -> Result<char, String> {
     char::from_u32(code).ok_or_else(|| at(cursor, "found invalid Unicode character escape code"))
 }
 
-/// What is done with the line breaks at the end of a block.
+/// Treatment of line breaks at the end of a block.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Chomping {
     Strip,

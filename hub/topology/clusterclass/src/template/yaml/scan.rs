@@ -47,7 +47,7 @@ struct SimpleKey {
     at: usize,
     line: usize,
     column: usize,
-    /// Whether its first token waits until it is known whether it is one.
+    /// True if its first token waits until the reader knows whether it is a key.
     awaited: bool,
 }
 
@@ -56,7 +56,7 @@ struct SimpleKey {
 pub(super) struct Scanner {
     cursor: Cursor,
     tokens: VecDeque<Token>,
-    /// How many tokens were taken.
+    /// Number of tokens taken.
     taken: usize,
     ended: bool,
     /// Column of the block here, or -1.
@@ -126,7 +126,7 @@ impl Scanner {
         Ok(())
     }
 
-    /// The key that may begin at a level, unless too much text stands behind it.
+    /// The key that may begin at a level, unless too much text follows it.
     fn valid(&mut self, level: usize) -> Result<Option<SimpleKey>, String> {
         let Some(key) = self.keys[level] else {
             return Ok(None);

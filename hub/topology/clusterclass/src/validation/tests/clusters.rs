@@ -184,7 +184,7 @@ fn variable_values() {
     assert_eq!(told_of, one("variable-required", "spec.topology.variables"));
 }
 
-/// What is told of the change of a cluster.
+/// Findings about the change of a cluster.
 fn became(old: &Value, new: &Value) -> Vec<(&'static str, String)> {
     told(&[&class(), new], Some(&[&class(), old]))
 }

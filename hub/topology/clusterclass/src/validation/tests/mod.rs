@@ -81,12 +81,12 @@ fn without(mut object: Value, parent: &str, name: &str) -> Value {
     object
 }
 
-/// What is told of a class with one field set.
+/// Findings about a class with one field set.
 fn of_class(parent: &str, name: &str, value: Value) -> Vec<(&'static str, String)> {
     told(&[&with(class(), parent, name, value)], None)
 }
 
-/// What is told of a cluster with one field set.
+/// Findings about a cluster with one field set.
 fn of_cluster(parent: &str, name: &str, value: Value) -> Vec<(&'static str, String)> {
     told(&[&class(), &with(cluster(), parent, name, value)], None)
 }
@@ -372,7 +372,7 @@ fn kubernetes_versions() {
     }
 }
 
-/// What is told of the change of the class, to which a cluster is given.
+/// Findings about the change of a class that a cluster uses.
 fn changed(old: &Value, new: &Value, cluster: &Value) -> Vec<(&'static str, String)> {
     told(&[new, cluster], Some(&[old, cluster]))
 }

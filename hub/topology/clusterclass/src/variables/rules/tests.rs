@@ -20,12 +20,12 @@ fn with_rule(rule: Value) -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true, "x-kubernetes-validations": [rule]})
 }
 
-/// What is said of a rule when it is read.
+/// Findings when a rule is read.
 fn refused(rule: Value) -> Vec<(String, &'static str, String)> {
     read_one(with_rule(rule)).1
 }
 
-/// What a rule says of a value.
+/// A rule's findings about a value.
 fn judged(rule: &str, value: Value, old: Option<Value>) -> Vec<(String, String)> {
     let (rules, told) = read_one(with_rule(json!({"rule": rule, "message": "no"})));
     assert_eq!(told, [], "{rule}");

@@ -1,5 +1,5 @@
-//! Owns: defaults of variables, which are written into a Cluster before anything is made of them: another default of its class
-//! changes nothing for it then.
+//! Owns: defaults of variables, which are written into a Cluster before any object depends on them: another default of
+//! its class then changes nothing for it.
 
 use super::{Count, Engine, LookError, Looking, OTHER_MAY_WRITE};
 use crate::{
@@ -16,21 +16,21 @@ use crate::{
     },
 };
 
-/// How long the same defaults are not written again into a Cluster from which they were removed, milliseconds.
+/// Time before defaults that were removed from a Cluster are written again, in milliseconds.
 pub(super) const AGAIN_MILLIS: u64 = 600_000;
 
 /// Defaults that were written into a Cluster.
 pub(super) struct Given {
     defaults: Vec<Defaulted>,
-    /// When, milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     at: u64,
-    /// Whether it was said that another writer removes them.
+    /// True if a message said that another writer removes them.
     told: bool,
 }
 
 impl<S: Server> Engine<S> {
-    /// Writes the defaults that a Cluster is yet to be given. What is made of them follows at the next look, from what the
-    /// Cluster says then.
+    /// Writes the defaults that a Cluster is yet to be given. Objects that use them follow at the next look, from the
+    /// Cluster's new content.
     pub(super) async fn give_defaults(
         &mut self,
         looking: Looking<'_, '_>,
@@ -87,8 +87,8 @@ impl<S: Server> Engine<S> {
         self.given.insert(looking.name.clone(), given);
     }
 
-    /// Returns true if a Cluster was given these defaults lately, so that somebody took them away. Its plan has them all the
-    /// same, and is carried out.
+    /// Returns true if a Cluster was given these defaults lately, so that somebody took them away. Its plan has them
+    /// nevertheless, and is carried out.
     pub(super) fn are_taken_away(&mut self, looking: Looking<'_, '_>, plan: &Plan) -> bool {
         let Some(given) = self.given.get_mut(looking.name) else {
             return false;
@@ -108,8 +108,8 @@ impl<S: Server> Engine<S> {
         true
     }
 
-    /// What a Cluster says by its defaults and did not before. Where its owner has said something since it settled, that stays
-    /// theirs.
+    /// Values that a Cluster gets by its defaults. A value that its owner has changed since it settled stays the
+    /// owner's.
     fn new_words(&self, looking: Looking<'_, '_>, plan: &Plan) -> Said {
         let About {
             said: known,

@@ -18,8 +18,8 @@ use crate::{
 };
 
 impl<S: Server> Engine<S> {
-    /// Asks the server which changes change anything: rotations that are not needed are taken back, and so is what it would
-    /// answer with what is there.
+    /// Asks the server which changes have an effect: needless rotations are dropped, and so are writes that the server
+    /// would answer with the existing object.
     ///
     /// # Errors
     ///

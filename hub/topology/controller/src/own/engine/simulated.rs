@@ -23,12 +23,12 @@ use event_log::{Faults, MemoryDisk};
 /// Namespace, kind, name.
 pub(super) type Key = (String, String, String);
 
-/// When the process that asks ends.
+/// The end of the simulated process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct End {
     /// After so many writes.
     pub(super) writes: usize,
-    /// Whether the last one is still carried out.
+    /// True if the last one is still carried out.
     pub(super) carried_out: bool,
 }
 
@@ -37,34 +37,34 @@ pub(super) struct Management {
     pub(super) objects: BTreeMap<Key, Value>,
     /// Every object that was made, in order.
     pub(super) made: Vec<Key>,
-    /// How many writes there were.
+    /// Number of writes.
     pub(super) writes: usize,
-    /// When the process ends.
+    /// Time at which the process ends.
     pub(super) end: Option<End>,
     /// Kinds that are refused, in a namespace and of a Cluster of this label.
     pub(super) refused: Option<(String, String)>,
     pub(super) signs: Signs,
-    /// What was said of what was done.
+    /// Reports of finished requests.
     pub(super) told: Vec<Told>,
-    /// What the process has for a disk, which it does not write either once it has ended.
+    /// The disk of the process, which refuses writes once the process has ended.
     pub(super) disk: MemoryDisk,
-    /// Whether texts are kept without the space around them: what is written is not what is read.
+    /// True if texts are trimmed, so that a value read differs from the one written.
     pub(super) trims: bool,
     /// Kinds that cannot be read.
     pub(super) unread: Unread,
-    /// What every dry run is answered with, if none is carried out.
+    /// The answer to every dry run, if none is carried out.
     pub(super) dry: Option<Failed>,
-    /// Whether no defaults are written, since somebody else writes meanwhile.
+    /// True if no defaults are written, since somebody else writes meanwhile.
     pub(super) conflicts: bool,
-    /// Whether writes are never answered.
+    /// True if writes are never answered.
     pub(super) hangs: bool,
-    /// Whether a dry run may not change the content of a template either.
+    /// True if not even a dry run may change the content of a template.
     pub(super) immutable: bool,
-    /// Templates of which a dry run said that their content changes, or may not.
+    /// Templates whose dry run showed that their content changes, or may not.
     confirmed: BTreeSet<Key>,
     /// Templates that another one took the place of without that.
     pub(super) unconfirmed: Vec<Key>,
-    /// How often one template took the place of another.
+    /// Number of template rotations.
     pub(super) rotations: usize,
     ended: bool,
     number: u64,
@@ -109,7 +109,7 @@ impl Simulated {
         world.store(key, object);
     }
 
-    /// What a provider does next; whether it did anything.
+    /// Takes the next step of a provider; returns true if there was one.
     pub(super) fn provide(&self) -> bool {
         self.world().provide()
     }
@@ -157,7 +157,7 @@ impl Management {
         Ok(())
     }
 
-    /// What a dry run is answered with, of an object as it would be.
+    /// The answer to a dry run of an object.
     fn dry_run(&mut self, key: Key, existing: Option<&Value>, object: Value) -> Result<Value, Failed> {
         if let Some(failed) = &self.dry {
             return Err(failed.clone());

@@ -29,7 +29,7 @@ const WAVES: Waves = Waves {
 /// Looks until nothing is left to do, at most.
 const LOOKS_MAX: usize = 60;
 
-/// A server, a log, and whoever keeps the topologies now.
+/// A server, a log, and the present keeper of topologies.
 struct Play {
     server: Simulated,
     disk: MemoryDisk,
@@ -57,7 +57,7 @@ impl Play {
         }
     }
 
-    /// Another process goes on.
+    /// Another process continues.
     fn restart(&mut self, end: Option<End>) {
         self.server.begin(end);
         self.engine = engine(&self.server, &self.disk);
@@ -134,7 +134,7 @@ impl Play {
         }
     }
 
-    /// How many Clusters have machines of two kinds at once.
+    /// Number of Clusters with machines of two kinds at once.
     fn in_flight(&self) -> usize {
         let world = self.server.world();
         let moving = world.objects.values().filter(|object| {

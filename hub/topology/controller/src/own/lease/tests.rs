@@ -1,8 +1,11 @@
 //! Two hubs and the Lease of one management cluster.
 
-use std::sync::{
-    Arc, Mutex,
-    atomic::{AtomicU64, Ordering},
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -15,7 +18,7 @@ use super::*;
 struct Kept {
     lease: Option<Value>,
     version: u64,
-    /// Whether nothing is answered but errors.
+    /// True if every answer is an error.
     fails: bool,
 }
 

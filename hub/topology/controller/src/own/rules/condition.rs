@@ -16,10 +16,10 @@ const NAMES_MAX: usize = 3;
 /// Longest message, characters: a condition's is bounded by the API.
 const MESSAGE_MAX: usize = 4_000;
 
-/// What is said of a Cluster.
+/// The condition on a Cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// Whether all is as it should be.
+    /// True if everything is as it should be.
     pub status: bool,
     /// Why, in a word of upstream's.
     pub reason: &'static str,
@@ -36,13 +36,13 @@ pub enum Came<'a> {
     Wrong(&'a [String]),
     /// The API server did not take what was to be written.
     Refused(&'a str),
-    /// Its rollout waits, for this.
+    /// Its rollout waits, for this reason.
     Held(&'a str),
     /// It was carried out as far as it goes now.
     Planned(&'a Plan),
 }
 
-/// What is to be said; nothing of a Cluster that is somebody else's.
+/// The condition to write; none for a Cluster that somebody else keeps.
 pub fn condition(rest: Option<Rest>, came: Came<'_>, kind_of_plane: &str) -> Option<Condition> {
     let no = |reason: &'static str, message: String| Condition {
         status: false,
@@ -71,7 +71,7 @@ pub fn condition(rest: Option<Rest>, came: Came<'_>, kind_of_plane: &str) -> Opt
     }
 }
 
-/// How far an upgrade is, if one is not at its end.
+/// The progress of an upgrade, if one is under way.
 fn upgrade(version: &str, progress: &Progress, kind_of_plane: &str) -> Option<(&'static str, String)> {
     let mut said = format!("Cluster is upgrading to {version}");
     let later = progress.plane_later.join(", ");

@@ -9,7 +9,7 @@ use crate::desired::change::{Action, Plan};
 /// template's content stays. It is never written.
 const DRY_RUN: &str = "topology.cluster.x-k8s.io/dry-run";
 
-/// What a request would change.
+/// The changes that a request would make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Changed {
     /// Labels, annotations or owners.
@@ -19,13 +19,13 @@ pub struct Changed {
 }
 
 impl Changed {
-    /// Whether it would change anything.
+    /// Returns true if it would change anything.
     pub fn any(self) -> bool {
         self.about || self.content
     }
 }
 
-/// What is asked for in a dry run: this content, of the object of this name.
+/// The content of a dry run: this content, for the object of this name.
 pub fn asked(content: &Value, name: &str) -> Value {
     let mut asked = content.clone();
     asked["metadata"]["name"] = json!(name);
@@ -37,7 +37,7 @@ pub fn asked(content: &Value, name: &str) -> Value {
     asked
 }
 
-/// What an answer has that an object has not.
+/// The parts of an answer that an object lacks.
 pub fn changed(current: &Value, answered: &Value) -> Changed {
     let about = |object: &Value| {
         let mut about: Vec<Value> = ["labels", "annotations", "ownerReferences"]
@@ -86,7 +86,7 @@ pub fn unrotate(plan: &mut Plan, at: usize, about: bool) {
     }
 }
 
-/// Wherever a kind stands with a name.
+/// Every place with a kind and a name.
 fn refer(value: &mut Value, kind: &str, (new, before): (&str, &str)) {
     match value {
         Value::Object(fields) => {

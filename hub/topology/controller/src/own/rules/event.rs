@@ -60,13 +60,13 @@ impl std::fmt::Display for ObjectName {
     }
 }
 
-/// What happened, or is about to.
+/// An event, or the intent of one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Event {
     /// An object is about to be written, or deleted. Nothing is written that was not recorded before.
     Intended {
-        /// Whose object.
+        /// The object's Cluster.
         cluster: ClusterName,
         /// The Cluster's identity: another one of its name has nothing to do with it.
         uid: String,
@@ -74,25 +74,25 @@ pub enum Event {
         object: ObjectName,
         /// Its place in the Cluster.
         place: String,
-        /// What becomes of it.
+        /// The action on it.
         action: Intent,
         /// The template that it takes the place of.
         before: Option<String>,
         /// Why: the first fields that differ, old and new.
         reasons: Vec<String>,
-        /// What is written; none of one that is deleted.
+        /// The content written; none for a deletion.
         content: Option<Value>,
     },
     /// It was written, or is gone.
     Applied {
-        /// Whose object.
+        /// The object's Cluster.
         cluster: ClusterName,
         /// The object.
         object: ObjectName,
     },
-    /// The API server did not take it, for this reason; told once as long as the reason stays.
+    /// The API server refused it, for this reason; reported once as long as the reason stays.
     Refused {
-        /// Whose object.
+        /// The object's Cluster.
         cluster: ClusterName,
         /// The object.
         object: ObjectName,
@@ -105,14 +105,14 @@ pub enum Event {
         cluster: ClusterName,
         /// Its identity.
         uid: String,
-        /// What is written.
+        /// The values written.
         defaults: Vec<Defaulted>,
-        /// What the Cluster says of its machines by that, and did not before.
+        /// The Cluster's values about its machines that come from it.
         said: Said,
     },
-    /// An object that was written is gone, by somebody else's hand.
+    /// An object that was written was deleted by somebody else.
     Lost {
-        /// Whose object.
+        /// The Cluster.
         cluster: ClusterName,
         /// The object.
         object: ObjectName,
@@ -126,7 +126,7 @@ pub enum Event {
     RolloutHeld {
         /// The Cluster.
         cluster: ClusterName,
-        /// What for.
+        /// The reason.
         why: String,
     },
     /// All is as it should be, machines too.
@@ -135,7 +135,7 @@ pub enum Event {
         cluster: ClusterName,
         /// The generation that it had then.
         generation: i64,
-        /// What it said of its machines then.
+        /// Its values about its machines then.
         said: Said,
     },
     /// The Cluster is gone, or has no topology any more.
@@ -143,19 +143,19 @@ pub enum Event {
         /// The Cluster.
         cluster: ClusterName,
     },
-    /// Whoever has this log is called so by the Lease of who keeps topologies, at every start.
+    /// The name of this log's owner in the Lease of the topologies' keeper, at every start.
     Named {
         /// The name.
         holder: String,
     },
     /// Another controller keeps topologies: from now on nothing is written.
     FellBack {
-        /// How it was seen.
+        /// The sign that was seen.
         why: String,
     },
 }
 
-/// What is done to an object.
+/// An intended action on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Intent {
@@ -183,7 +183,7 @@ impl Intent {
         }
     }
 
-    /// What a plan does to an object.
+    /// The intent of a plan's action.
     pub fn of(action: Action) -> Self {
         match action {
             Action::Create => Self::Create,
@@ -199,15 +199,15 @@ impl Intent {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Recorded {
     format: u32,
-    /// When, milliseconds since 1970.
+    /// Time in milliseconds since 1970.
     at: u64,
-    /// What.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
 impl Recorded {
-    /// What was recorded when.
+    /// Records an event with its time.
     pub fn new(event: Event, at: UnixMillis) -> Self {
         Self {
             format: FORMAT,
@@ -216,7 +216,7 @@ impl Recorded {
         }
     }
 
-    /// When.
+    /// Time of the event.
     pub fn at(&self) -> UnixMillis {
         UnixMillis(self.at)
     }

@@ -9,7 +9,7 @@ use crate::desired::{
     objects::text,
 };
 
-/// What an object says of the managers of its fields, with the fields of one in the other's name; none if it has none.
+/// The managers of an object's fields with one of them renamed; none if it has no such fields.
 pub fn renamed(object: &Value, from: &str, to: &str) -> Option<Vec<Value>> {
     let entries = object.pointer("/metadata/managedFields")?.as_array()?;
     let is = |entry: &Value, manager: &str| {

@@ -16,7 +16,7 @@ use super::{
 /// Most templates that may take each other's place at one place of a Cluster within [`ROTATION_MILLIS`]: each replaces
 /// machines.
 pub const ROTATIONS_PER_PLACE_AND_HOUR: usize = 5;
-/// How long a rotation counts, milliseconds.
+/// Time for which a rotation counts, in milliseconds.
 pub const ROTATION_MILLIS: u64 = 60 * 60 * 1_000;
 
 /// All Clusters that something was recorded of.
@@ -26,16 +26,16 @@ pub struct Ledger {
     clusters: BTreeMap<ClusterName, Kept>,
 }
 
-/// What is known of a Cluster.
+/// The state of a Cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Kept {
-    /// What is known of it beside its objects.
+    /// Its state beside its objects.
     pub about: About,
     /// Its objects as the API server took them last from us.
     pub objects: BTreeMap<ObjectName, Value>,
 }
 
-/// What is known of a Cluster beside its objects.
+/// The state of a Cluster beside its objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct About {
@@ -43,25 +43,25 @@ pub struct About {
     pub uid: String,
     /// Since when its machines are being replaced.
     pub rolling_since: Option<u64>,
-    /// What its rollout waits for.
+    /// The event that its rollout waits for.
     pub held: Option<String>,
-    /// What the API server refused last, and why.
+    /// The API server's last refusal, and its reason.
     pub refused: Option<String>,
     /// The generation that it had when all was done.
     pub settled: Option<i64>,
-    /// What it said of its machines then.
+    /// Its values about its machines then.
     pub said: Said,
-    /// Which of that are defaults of its class, and not words of its owner.
+    /// The ones of these that are defaults of its class, and not its owner's.
     pub defaulted: Said,
     /// Templates that took another's place lately, by place: when, and which.
     pub rotated: BTreeMap<String, Vec<(u64, String)>>,
-    /// What was about to be written, of which nothing more is known.
+    /// The intended write, of unknown outcome.
     pub pending: Option<(ObjectName, Option<Value>)>,
 }
 
 impl Kept {
-    /// Takes in the identity of the Cluster. What is known of another one of its name is dropped; what was recorded before
-    /// the first write, such as the begin of a rollout, has no identity and stays.
+    /// Takes in the identity of the Cluster. The records of another Cluster of its name are dropped; records from
+    /// before the first write, such as the begin of a rollout, have no identity and stay.
     fn identify(&mut self, uid: String) {
         if self.about.uid != uid {
             if !self.about.uid.is_empty() {
@@ -111,7 +111,7 @@ impl Ledger {
         self.clusters.get(cluster)
     }
 
-    /// What whoever has this log is called, once it has a name.
+    /// The name of the log's owner, once it has one.
     pub fn holder(&self) -> Option<&str> {
         self.holder.as_deref()
     }
@@ -226,7 +226,7 @@ impl Ledger {
                 content: content.clone(),
             }));
         }
-        // What has no map with other keys than texts can be written.
+        // A value without maps of other keys than texts can be written.
         rows.iter()
             .filter_map(|row| serde_json::to_vec(row).ok())
             .collect()

@@ -1,5 +1,5 @@
-//! Owns: what is decided about topologies that the hub keeps itself: whether another controller does, whose turn it is, which
-//! requests a plan comes to, what is recorded, and what is said of a Cluster.
+//! Owns: the decisions about topologies that the hub keeps itself: whether another controller does, whose turn it is,
+//! the requests of a plan, the records, and the reports about a Cluster.
 //! Never: a clock, a server, a log.
 //!
 //! [`seen`] is what objects say of each Cluster, [`rival`] whether another controller is there, [`waves`] whose turn it is,

@@ -18,7 +18,7 @@ const LEASE_GRACE_MILLIS: u64 = 15_000;
 /// Fields that Cluster API's own controller wrote within this time say that it runs.
 const RECENT_MILLIS: u64 = 10 * 60 * 1_000;
 
-/// What is asked of a server to know it.
+/// The signs to read from a server.
 #[derive(Debug, Clone, Default)]
 pub struct Signs {
     /// Leases with the name of Cluster API's own, of all namespaces.
@@ -32,9 +32,9 @@ pub struct Signs {
 pub struct UpstreamLease {
     /// Its namespace.
     pub namespace: String,
-    /// Whether anybody is named as its holder.
+    /// True if the Lease names a holder.
     pub held: bool,
-    /// When it was renewed last, milliseconds since 1970.
+    /// Time at which it was renewed last, milliseconds since 1970.
     pub renewed: u64,
     /// For how long, milliseconds.
     pub lasts: u64,
@@ -51,7 +51,7 @@ pub struct Provider {
     pub words: Vec<String>,
 }
 
-/// How another controller is seen, if one is.
+/// The sign of another controller, if there is one.
 pub fn rival(signs: &Signs, objects: &[Value], now: UnixMillis) -> Option<String> {
     let held =
         |lease: &&UpstreamLease| lease.held && lease.renewed + lease.lasts + LEASE_GRACE_MILLIS > now.0;
@@ -61,7 +61,7 @@ pub fn rival(signs: &Signs, objects: &[Value], now: UnixMillis) -> Option<String
         .or_else(|| objects.iter().find_map(|object| written(object, now)))
 }
 
-/// Whether the manager that holds a Lease has its gate on, as far as that can be told.
+/// The sign of another controller if the manager that holds a Lease has its gate on, as far as can be seen.
 fn behind(lease: &UpstreamLease, deployments: Option<&[Provider]>) -> Option<String> {
     let namespace = &lease.namespace;
     let held = format!("Lease {namespace}/{UPSTREAM_LEASE} is held");
@@ -86,8 +86,8 @@ fn behind(lease: &UpstreamLease, deployments: Option<&[Provider]>) -> Option<Str
     ))
 }
 
-/// Returns true if a command line switches the gate on, as Kubernetes reads it: the last word counts, and that of the gate
-/// itself before that of all. What is no word of truth, such as a variable that was not replaced, may switch it on.
+/// Returns true if a command line switches the gate on, as Kubernetes reads it: the last word counts, and that of the
+/// gate itself before that of all. An invalid value, such as a variable that was not replaced, may switch it on.
 fn is_on(words: &[String]) -> bool {
     let parts = words
         .iter()
@@ -106,7 +106,7 @@ fn is_on(words: &[String]) -> bool {
     said(GATE).or_else(|| said(GATES_ALPHA)).unwrap_or(false)
 }
 
-/// Whether Cluster API's own controller wrote to an object lately.
+/// The sign of another controller if it wrote to an object lately.
 fn written(object: &Value, now: UnixMillis) -> Option<String> {
     let mut recent = entries_of_upstream(object).filter(|entry| {
         let time = text(entry, "/time").and_then(|time| time.parse::<jiff::Timestamp>().ok());

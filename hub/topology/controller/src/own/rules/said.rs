@@ -13,12 +13,12 @@ use crate::{
 /// Words of a Cluster by their place, each as a digest.
 pub type Said = BTreeMap<String, String>;
 
-/// How places of machine deployments begin.
+/// Prefix of the places of machine deployments.
 const WORKERS: &str = "machine-deployments.";
 /// Letters of a digest.
 const DIGEST: usize = 32;
 
-/// What a Cluster says of its class, its version, its variables and what else replaces machines.
+/// A Cluster's values that decide about its machines: class, version, variables and others.
 pub fn said(cluster: &Value) -> Said {
     let Some(topology) = cluster.pointer("/spec/topology") else {
         return Said::new();
@@ -51,7 +51,7 @@ pub fn said_with(cluster: &Value, defaults: &[Defaulted]) -> Said {
     said(&filled)
 }
 
-/// What a control plane or a machine deployment says that its machines are replaced for.
+/// The values of a control plane or a machine deployment whose change replaces its machines.
 fn of_machines(part: &Value) -> Value {
     json!([
         part["class"],

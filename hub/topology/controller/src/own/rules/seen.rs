@@ -29,13 +29,13 @@ pub struct SeenCluster<'a> {
     pub document: &'a Value,
     /// Its identity.
     pub uid: &'a str,
-    /// Which of its `spec` this is.
+    /// The generation of its `spec`.
     pub generation: i64,
     /// Its class, by namespace and name.
     pub class: Key,
     /// Why nothing is done about it, if so.
     pub rests: Option<Rest>,
-    /// Whether it refers to a control plane already.
+    /// True if it refers to a control plane already.
     pub made: bool,
     /// The first of its objects whose machines are still being replaced, or made.
     pub moving: Option<String>,
@@ -92,7 +92,7 @@ pub fn clusters<'a>(all: &Objects<'a>) -> BTreeMap<ClusterName, SeenCluster<'a>>
 /// The API group of Clusters.
 const GROUP: &str = shared::api::names::CLUSTER_API_GROUP;
 
-/// What belongs to the topology of a Cluster, and the Cluster.
+/// The objects of a Cluster's topology, and the Cluster.
 pub fn of_topology<'a>(all: &Objects<'a>, cluster: &ClusterName, document: &'a Value) -> Vec<&'a Value> {
     let of_cluster = all.labelled(&cluster.namespace, &cluster.name);
     let owned = of_cluster.filter(|object| label(object, OWNED).is_some());
@@ -119,12 +119,12 @@ fn rests(document: &Value, owned: &[&Value]) -> Option<Rest> {
     }
 }
 
-/// Whether Cluster API's own controller manages fields of an object.
+/// Returns true if Cluster API's own controller manages fields of an object.
 fn managed_upstream(object: &Value) -> bool {
     entries_of_upstream(object).next().is_some()
 }
 
-/// What an object says of the fields that Cluster API's own controller manages.
+/// The entries in an object's managedFields of Cluster API's own controller.
 pub(super) fn entries_of_upstream(object: &Value) -> impl Iterator<Item = &Value> {
     let entries = object
         .pointer("/metadata/managedFields")
@@ -133,8 +133,8 @@ pub(super) fn entries_of_upstream(object: &Value) -> impl Iterator<Item = &Value
     entries.filter(|entry| text(entry, "/manager") == Some(UPSTREAM_MANAGER))
 }
 
-/// Whether machines of an object are being replaced, or made: fewer than it is to have are up to date or ready, or there
-/// are more than that. One that does not say has none.
+/// Returns true if an object's machines are being replaced or made: fewer than wanted are up to date or ready, or there
+/// are too many. An object without such numbers has no machines.
 fn moves(object: &Value) -> bool {
     let number = |places: &[&str]| {
         let mut found = places.iter().filter_map(|place| object.pointer(place));
@@ -192,7 +192,7 @@ pub fn orphans<'a>(
     orphans
 }
 
-/// Whether an object belongs to a Cluster of this identity.
+/// Returns true if an object belongs to a Cluster of this identity.
 pub fn is_of(object: &Value, uid: &str) -> bool {
     let owners = object
         .pointer("/metadata/ownerReferences")
@@ -201,7 +201,7 @@ pub fn is_of(object: &Value, uid: &str) -> bool {
     owners.any(|owner| text(owner, "/kind") == Some("Cluster") && text(owner, "/uid") == Some(uid))
 }
 
-/// Whatever stands there as a kind and a name.
+/// Every place with a kind and a name.
 fn references<'a>(value: &'a Value, found: &mut Vec<(&'a str, &'a str)>) {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Owns: the requests that a plan comes to, in order, from what was written before and what is there.
+//! Owns: the requests of a plan, in order, from earlier writes and existing objects.
 //! Never: makes one.
 
 use std::collections::BTreeSet;
@@ -22,7 +22,7 @@ use crate::desired::{
 pub struct Step {
     /// The object's place in the Cluster.
     pub place: String,
-    /// What is done.
+    /// The action.
     pub intent: Intent,
     /// The object.
     pub object: ObjectName,
@@ -32,14 +32,14 @@ pub struct Step {
     pub before: Option<String>,
     /// Why.
     pub reasons: Vec<String>,
-    /// What is written; none of what is deleted.
+    /// The content written; none for a deletion.
     pub content: Option<Value>,
     /// The identity of what is there and known to be the Cluster's.
     pub uid: Option<String>,
 }
 
 impl Step {
-    /// What is recorded before it.
+    /// The event to record before it.
     pub fn intended(&self, cluster: &ClusterName, uid: &str) -> Event {
         Event::Intended {
             cluster: cluster.clone(),
@@ -87,7 +87,7 @@ fn step(plan: &Plan, change: &Change, kept: Option<&Kept>, objects: &Objects<'_>
         before: change.before.clone(),
         reasons: reasons(change),
         content: Some(content.clone()),
-        // What the plan does not know of may be anybody's.
+        // An object unknown to the plan may be anybody's.
         uid: there.filter(|_| !makes).and_then(uid),
         object,
     })
@@ -110,7 +110,7 @@ fn delete(place: &str, there: &Value) -> Step {
     }
 }
 
-/// What is swept up behind a plan that has nothing left to write: templates that nothing refers to.
+/// The cleanup after a plan that has nothing left to write: templates without references.
 pub fn sweep(plan: &Plan, cluster: &ClusterName, cluster_uid: &str, objects: &Objects<'_>) -> Vec<Step> {
     let wanted: BTreeSet<ObjectName> = plan.objects().map(ObjectName::of).collect();
     let left = orphans(objects, cluster, cluster_uid, &wanted);

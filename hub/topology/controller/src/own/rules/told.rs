@@ -9,14 +9,14 @@ use crate::desired::objects::text;
 /// Longest note of an Event, in bytes: the API server takes no longer one.
 const NOTE_MAX: usize = 1_024;
 
-/// What is said of a request that was carried out.
+/// The report of a finished request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
     /// Upstream's reason.
     pub reason: &'static str,
-    /// What was done, in a word.
+    /// The action, in a word.
     pub action: &'static str,
-    /// What was done to which object, and why.
+    /// The action, its object and its reason.
     pub note: String,
     /// The Cluster.
     pub regarding: Reference,
@@ -39,7 +39,7 @@ pub struct Reference {
     pub uid: Option<String>,
 }
 
-/// What is said of a request of this Cluster; nothing where nothing changed.
+/// The report of a request for this Cluster; none if nothing changed.
 pub fn told(cluster: &Value, step: &Step) -> Option<Told> {
     let (reason, action, done) = match step.intent {
         Intent::Create => ("TopologyCreate", "Create", "Created"),

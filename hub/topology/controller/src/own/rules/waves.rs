@@ -14,7 +14,7 @@ use super::{
 };
 use crate::desired::change::{Action, Plan};
 
-/// How a rollout may go.
+/// The limits of a rollout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waves {
     /// Most Clusters of a class whose machines are replaced at once, unless a person edits them one by one.
@@ -23,19 +23,19 @@ pub struct Waves {
     pub patience_millis: u64,
 }
 
-/// What becomes of a Cluster's plan.
+/// The turn of a Cluster's plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Turn {
     /// It is carried out.
     Go {
-        /// Whether that begins a rollout.
+        /// True if it begins a rollout.
         begins: bool,
     },
-    /// It waits, for this.
+    /// It waits, for this reason.
     Hold(String),
 }
 
-/// Whether a plan replaces machines that there are.
+/// Returns true if a plan replaces existing machines.
 pub fn replaces(plan: &Plan) -> bool {
     let writes = plan.changes.iter().filter(|change| change.action.writes());
     let mut replacing =
@@ -43,7 +43,7 @@ pub fn replaces(plan: &Plan) -> bool {
     replacing.any(|change| change.action == Action::Rotate || change.machines > 0)
 }
 
-/// Whose turn it is, in the order of names.
+/// Assigns turns, in the order of names.
 pub fn turns(
     ledger: &Ledger,
     seen: &BTreeMap<ClusterName, SeenCluster<'_>>,
@@ -56,7 +56,7 @@ pub fn turns(
     let mut classes: BTreeMap<&(String, String), Rolling> = BTreeMap::new();
     for (name, cluster) in seen {
         let rolling = classes.entry(&cluster.class).or_default();
-        // Of one that rests nothing more is replaced, and it is nobody's to wait for.
+        // A resting Cluster replaces nothing more, and nobody waits for it.
         if let (Some(since), None) = (about(name).rolling_since, cluster.rests) {
             rolling.count += 1;
             rolling.see(name, about(name), since, (waves, now));
@@ -73,8 +73,8 @@ pub fn turns(
             .settled
             .is_some_and(|generation| generation != cluster.generation);
         let is_news = |now: Said| says_otherwise(&about.said, &now);
-        // A word of its owner about its machines; what an autoscaler says of replicas is none, nor is a default that another
-        // writer removes. Nothing is known of what was said to an older build.
+        // A word of its owner about its machines; what an autoscaler says of replicas is none, nor is a default that
+        // another writer removes. The values of an older build are unknown.
         let is_own_edit = is_edited
             && !about.said.is_empty()
             && is_news(said(cluster.document))
@@ -96,7 +96,7 @@ pub fn turns(
     turns
 }
 
-/// What goes on in one class.
+/// The rollout under way in one class.
 #[derive(Debug, Default)]
 struct Rolling {
     count: usize,

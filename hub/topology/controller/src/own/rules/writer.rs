@@ -4,29 +4,29 @@
 
 use std::time::Duration;
 
-/// How long a renewal holds: so long the Lease is seen unmoved before another hub takes it.
+/// Duration of a renewal: another hub takes the Lease once it has seen no change for so long.
 pub const DURATION: Duration = Duration::from_secs(45);
-/// How often the holder renews it, and one who waits looks at it.
+/// Interval at which the holder renews it, and others look at it.
 pub const RENEW_PERIOD: Duration = Duration::from_secs(2);
 /// Longest wait for the answer to one renewal.
 pub const RENEW_WAIT: Duration = Duration::from_secs(3);
-/// How long its holder begins writes after the last renewal that it began with success.
+/// Time after the start of its last successful renewal for which the holder may begin writes.
 pub const RENEW_DEADLINE: Duration = Duration::from_secs(8);
 
-/// A Lease as it stands.
+/// The content of a Lease.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Record {
-    /// Who holds it; empty: nobody.
+    /// Its holder; empty: nobody.
     pub holder: String,
-    /// When the holder says that it renewed it, microseconds. Only ever compared with itself.
+    /// Time at which the holder says that it renewed it, microseconds. Only ever compared with itself.
     pub renewed: Option<i64>,
-    /// How often it has been taken.
+    /// Number of times it has been taken.
     pub transitions: i32,
-    /// How long a renewal holds; [`DURATION`] if it does not say.
+    /// Duration of a renewal; [`DURATION`] if it does not state one.
     pub duration: Option<Duration>,
 }
 
-/// What one who wants the Lease does.
+/// The next step of a candidate for the Lease.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     /// Writes its name, with this number of the hold.
@@ -35,14 +35,14 @@ pub enum Verdict {
     Wait(String),
 }
 
-/// One who wants the Lease, or has it.
+/// A candidate for the Lease, or its holder.
 #[derive(Debug, Clone)]
 pub struct Candidate {
     log: String,
     holder: String,
-    /// Whether it has not looked yet.
+    /// True if it has not looked yet.
     is_new: bool,
-    /// What was seen last of another one's, and since when it is like that.
+    /// The last record of another holder, and since when it is unchanged.
     seen: Option<(Record, Duration)>,
 }
 

@@ -1,4 +1,4 @@
-//! What may replace machines: a change that the server confirms, and nothing else.
+//! Tests that only a change confirmed by the server replaces machines.
 
 use super::*;
 use crate::own::rules::ledger::{ROTATION_MILLIS, ROTATIONS_PER_PLACE_AND_HOUR};
@@ -71,7 +71,7 @@ async fn a_template_that_may_not_change_is_rotated_once_for_a_content() {
     play.edit_host(2);
     assert_eq!(play.settle().await.settled, 1, "an edit is carried out");
     assert_eq!(play.server.world().rotations, 2);
-    // From now on the server keeps another text than it is told, also of what is there.
+    // From now on the server keeps a text different from the one written, also of existing objects.
     let hosts = play.hosts("a");
     for host in &hosts {
         play.server.edit(NS, "HostTemplate", host, |host| {
@@ -153,7 +153,7 @@ async fn a_bootstrap_template_of_another_kind_counts_as_a_rotation() {
     assert!(message.contains("within an hour, the most that may"), "{message}");
 }
 
-/// A class that stands beside the one of the estate, with other templates.
+/// A class beside the one of the estate, with other templates.
 fn put_kind(play: &Play, kind: &str, name: &str) {
     play.server.put(&json!({
         "apiVersion": "p.x/v1beta2", "kind": kind, "metadata": {"name": name, "namespace": NS},

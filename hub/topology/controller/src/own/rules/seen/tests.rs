@@ -1,4 +1,4 @@
-//! What objects say of Clusters.
+//! Tests of reading Clusters' objects.
 
 use serde_json::json;
 

@@ -25,7 +25,7 @@ fn object(kind: &str, name: &str) -> Value {
     })
 }
 
-/// What is done, with the identity of what is there.
+/// The actions, with the identities of existing objects.
 fn of(changes: Vec<Change>, known: &[Value], there: &[Value]) -> Vec<(Intent, String, Option<String>)> {
     let plan = Plan {
         namespace: "ns".to_owned(),

@@ -1,4 +1,4 @@
-//! Whose turn it is.
+//! Tests of the turns.
 
 use serde_json::{Value, json};
 
@@ -53,7 +53,7 @@ fn plan(action: Action, machines: u64) -> Plan {
     }
 }
 
-/// What becomes of Clusters that all rotate, `x` of another class than the others.
+/// The turns of Clusters that all rotate, `x` of another class than the others.
 fn of(events: Vec<Event>, now: u64) -> Vec<(String, Turn)> {
     let mut ledger = Ledger::default();
     for event in events {
