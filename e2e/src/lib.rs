@@ -1,4 +1,4 @@
-//! What scenarios need beside clustersets; the scenarios are in `tests/e2e`. Never shipped.
+//! The parts of scenarios beside clustersets; the scenarios are in `tests/e2e`. Never shipped.
 //!
 //! * [`suite`]: how tests are registered and run.
 //! * [`permissions`]: that each right of the charts' accounts is needed.

@@ -161,7 +161,7 @@ async fn recorded(
     .await
 }
 
-/// Where an export arrived while it was waited for.
+/// The clusters that an export reached while the command waited.
 #[derive(Debug, Default)]
 struct Arrived {
     /// The seconds after which each cluster had it.

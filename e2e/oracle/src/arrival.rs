@@ -1,4 +1,4 @@
-//! Where an export says that it arrived: the message of its condition `tributary.dev/Arrived`.
+//! The clusters that an export names in its condition `tributary.dev/Arrived`.
 
 use serde_json::Value;
 

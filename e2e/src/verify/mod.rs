@@ -1,4 +1,4 @@
-//! What compares the product with upstream's programs.
+//! Comparisons of the product with upstream's programs.
 //!
 //! * `topology`: our plans beside upstream's manager. `templates`: our templates beside Go's engine.
 

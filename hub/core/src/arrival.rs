@@ -15,7 +15,7 @@ use model::{
 use crate::view::{Entry, ImportRules, Room, View};
 use fold::DerivedKey;
 
-/// How often a session compares, in milliseconds.
+/// Interval of the comparisons of a session, in milliseconds.
 const LOOK_INTERVAL_MILLIS: u64 = 1_000;
 /// An export is told of again no sooner than this after the last time, in milliseconds: its member writes each word.
 pub const TOLD_INTERVAL_MILLIS: u64 = 10_000;
@@ -26,7 +26,7 @@ pub const WAITS_TOLD_AFTER_MILLIS: u64 = 5_000;
 /// come back within seconds, and what their clusters hold did not change meanwhile.
 pub const UNKNOWN_TOLD_AFTER_MILLIS: u64 = 30_000;
 
-/// What one member said last in this hub process's life, in whichever session.
+/// The last report of a member to this hub process, in any session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Word {
     /// The epoch of the revision.
@@ -43,7 +43,7 @@ pub struct Word {
     pub parks_more: bool,
 }
 
-/// What all members said last.
+/// The last report of each member.
 #[derive(Debug, Clone, Default)]
 pub struct Words {
     /// By member.
@@ -60,7 +60,7 @@ fn counts(state: SourceState) -> bool {
     )
 }
 
-/// What became of a service in a member's cluster, policy aside; `since`: the revision that made the export what it is.
+/// The reason why a member's cluster lacks a service, policy aside. `since`: the revision of the export's judgement.
 fn lack(word: Option<&Word>, service: &ServiceKey, since: Revision, epoch: Epoch) -> Option<Lack> {
     let Some(word) = word else {
         return Some(Lack::NotKnown);
@@ -115,7 +115,7 @@ struct Shared {
 struct Look<'a> {
     members: Vec<&'a ClusterId>,
     words: &'a Words,
-    /// What the policy lets each import; empty without rules on imports.
+    /// The imports that the policy allows each member; empty without rules on imports.
     imports: BTreeMap<&'a ClusterId, Imports>,
     epoch: Epoch,
     /// Every service that some member could not write.
@@ -173,21 +173,21 @@ impl<'a> Look<'a> {
     }
 }
 
-/// What a member was told of one export.
+/// The last message to a member about one export.
 #[derive(Debug)]
 struct Told {
     arrival: Arc<Arrival>,
     at: u64,
 }
 
-/// What one session's member is told. Times are monotonic milliseconds.
+/// The messages to one session's member. Times are monotonic milliseconds.
 #[derive(Debug)]
 pub struct Arrivals {
     member: ClusterId,
     /// Absent before the first look.
     began: Option<u64>,
     next_look: u64,
-    /// What was looked at last: revision of the head, version of the sources, version of the words.
+    /// The state at the last look: revision of the head, version of the sources, version of the words.
     seen: Option<(Revision, u64, u64)>,
     told: BTreeMap<ServiceKey, Told>,
     /// Exports of which something else is to be told, and since when.
@@ -209,7 +209,7 @@ impl Arrivals {
         }
     }
 
-    /// Whether it is time to look again.
+    /// Returns true if it is time to look again.
     pub fn is_due(&self, now: u64) -> bool {
         now >= self.next_look && self.waiting.is_empty()
     }

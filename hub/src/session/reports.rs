@@ -95,7 +95,7 @@ impl Reports {
         self.lock().get(cluster).cloned()
     }
 
-    /// What all members said last of what stands in their clusters. It outlives their sessions: a cluster keeps what it
+    /// The last report of each member on its cluster. It outlives their sessions: a cluster keeps what it
     /// holds.
     pub fn words(&self) -> Arc<Words> {
         self.lock_words().clone()

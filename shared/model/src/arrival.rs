@@ -39,7 +39,7 @@ pub struct Arrival {
 pub struct ArrivedServices {
     /// The services.
     pub services: BTreeSet<ServiceKey>,
-    /// Where they arrived.
+    /// The clusters that they reached.
     pub arrival: Arc<Arrival>,
 }
 
@@ -49,7 +49,7 @@ impl Arrival {
         self.lacking.is_empty()
     }
 
-    /// Whether a cluster lacks it for this reason.
+    /// Returns true if a cluster lacks it for this reason.
     pub fn has(&self, lack: Lack) -> bool {
         self.lacking.values().any(|other| *other == lack)
     }

@@ -1,4 +1,4 @@
-//! Where exports arrived ↔ protobuf.
+//! The clusters that exports reached ↔ protobuf.
 
 use std::{collections::BTreeMap, sync::Arc};
 

@@ -8,7 +8,7 @@ use std::{
 
 use model::{Arrival, Lack, ServiceKey, fact::MEMBER_FACTS_MAX, sync::ArrivedServices};
 
-/// What was said of each export.
+/// The last word of a hub on each export.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Arrivals(BTreeMap<ServiceKey, Arc<Arrival>>);
 
@@ -36,7 +36,7 @@ impl Arrivals {
         news
     }
 
-    /// What was said of a service last.
+    /// The last word of a hub on a service.
     pub(super) fn of(&self, service: &ServiceKey) -> Option<&Arrival> {
         self.0.get(service).map(|arrival| &**arrival)
     }

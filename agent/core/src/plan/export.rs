@@ -211,8 +211,7 @@ fn judged_conditions(status: &ExportStatus) -> [Condition; 2] {
     [ready, conflict]
 }
 
-/// Where it arrived. What was said before stays until a hub says something: after a start of agent or hub nothing is written
-/// that did not change.
+/// The condition Arrived. The old one stays until a hub says something, so that a restart of agent or hub writes nothing.
 fn arrived(
     desired: &Desired,
     export: &FoundExport,

@@ -103,7 +103,7 @@ async fn all_but_cart_in_west(story: &Story) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the exports of `cart` say of themselves, but for the clusters that hold it.
+/// The statuses of the exports of `cart` without the clusters that hold it.
 async fn statuses(story: &Story) -> anyhow::Result<Vec<Value>> {
     let mut statuses = Vec::new();
     for cluster in ["east", "west"] {

@@ -1,4 +1,4 @@
-//! What is told of where exports arrived, and when.
+//! The messages about where exports arrived, and their times.
 
 use model::{
     ChainHash, Cursor, ExportStatus, UnixMillis,
@@ -89,7 +89,7 @@ fn all_at(version: u64, revision: u64) -> Words {
     )
 }
 
-/// What is told at a time, in words.
+/// The messages at a time, in words.
 fn told(arrivals: &mut Arrivals, view: &View, words: &Words, now: u64) -> Vec<String> {
     assert!(arrivals.is_due(now), "at {now}");
     arrivals.look(view, words, now);

@@ -18,7 +18,7 @@ use crate::{
 /// member has said to have applied before.
 const NAMESPACES_SETTLE_MILLIS: u64 = 5_000;
 
-/// What one session knows of it.
+/// One session's knowledge of it.
 #[derive(Debug, Default)]
 pub(super) struct Arriving {
     /// Absent: the agent does not take it.
@@ -76,7 +76,7 @@ impl Arriving {
 }
 
 impl Session {
-    /// What the member said last of its cluster, once it has said something.
+    /// The member's last report on its cluster, if there is one.
     pub fn word(&mut self, now: u64) -> Option<Word> {
         let Phase::Open {
             epoch,
@@ -103,7 +103,7 @@ impl Session {
         })
     }
 
-    /// Whether it is time to compare what members said with this member's exports.
+    /// Returns true if it is time to compare the members' reports with this member's exports.
     pub fn looks_at_arrivals(&self, now: u64) -> bool {
         let arrivals = self.arriving.arrivals.as_ref();
         arrivals.is_some_and(|arrivals| arrivals.is_due(now))

@@ -11,7 +11,7 @@ pub(super) const SOURCES_GATHER_MILLIS: u64 = 250;
 /// Sources of one message.
 pub(super) const SOURCES_OF_A_MESSAGE: usize = 256;
 
-/// What the member was told of the sources.
+/// The sources as last sent to the member.
 #[derive(Debug, Default)]
 pub(super) struct ToldSources {
     version: u64,
