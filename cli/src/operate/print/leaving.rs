@@ -61,7 +61,7 @@ mod tests {
         let lines: Vec<&str> = told.lines().collect();
         assert_eq!(lines.len(), 2, "{told}");
         assert!(
-            lines[0].starts_with("west leaves at 2026-01-02T04:04:05Z, as ada said"),
+            lines[0].starts_with("west leaves at 2026-01-02T04:04:05Z, as ada decided"),
             "{told}"
         );
         assert!(
