@@ -39,6 +39,7 @@ mod swarm;
 mod tidy;
 mod topology;
 mod topology_webhook;
+mod verify;
 mod workloads;
 
 use std::process::ExitCode;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
     trials.extend(failures::trials());
     trials.extend(fuzz::trials());
     trials.extend(hub_lease::trials());
+    trials.extend(verify::trials());
     trials.extend(profiles::trials());
     trials.extend(inventory::trials());
     trials.extend(durability::trials());
