@@ -14,6 +14,7 @@ mod durability;
 mod enrolled_clusters;
 mod failures;
 mod fuzz;
+mod gitops;
 mod grpcurl;
 mod health;
 mod hub_lease;
@@ -75,6 +76,7 @@ fn main() -> ExitCode {
     trials.extend(permissions::trials());
     trials.extend(failures::trials());
     trials.extend(fuzz::trials());
+    trials.extend(gitops::trials());
     trials.extend(hub_lease::trials());
     trials.extend(verify::trials());
     trials.extend(profiles::trials());
