@@ -4,6 +4,7 @@
 mod apply;
 mod apply_real;
 mod bad_words;
+mod cert_manager;
 mod charts;
 mod client;
 mod conformance;
@@ -77,6 +78,7 @@ fn main() -> ExitCode {
     trials.extend(failures::trials());
     trials.extend(fuzz::trials());
     trials.extend(gitops::trials());
+    trials.extend(cert_manager::trials());
     trials.extend(hub_lease::trials());
     trials.extend(verify::trials());
     trials.extend(profiles::trials());
