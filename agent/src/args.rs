@@ -22,6 +22,7 @@ use crate::{
     join::JoinArgs,
     leave::args::LeaveArgs,
     plan::IMPORTS_MAX,
+    probe::ProbeArgs,
 };
 
 /// The agent of one member cluster of a Tributary clusterset
@@ -134,6 +135,9 @@ pub enum Command {
         tributary-agent gather --out gathered --hub https://hub.example.org:8443 --kubeconfig ~/.kube/config \\\n    \
         --tls-ca certs/ca.crt --tls-cert certs/east.crt --tls-key certs/east.key")]
     Gather(Box<GatherArgs>),
+    /// Resolve names and open connections, for `tributary verify`, which runs it in pods
+    #[command(hide = true)]
+    Probe(ProbeArgs),
 }
 
 /// The flags of `adopt`.

@@ -1,7 +1,7 @@
 //! The member agent: observes its cluster, reports to the hub, applies what the hub derives.
 //!
 //! * [`args`]: the command line; [`program`]: what it runs; [`run`]: sockets and flags around [`agent`], which wires the
-//!   rooms; [`adopt`], [`corefile`], [`leave`] and [`doctor`]: commands of their own;
+//!   rooms; [`adopt`], [`corefile`], [`leave`], [`doctor`] and [`probe`]: commands of their own;
 //! * [`watch`]: one watch per kind, shared by all that read;
 //! * [`membership`]: what a member's cluster says of itself; [`convert`]: Kubernetes objects ↔ plain values;
 //! * [`observe`] → [`outbox`] → [`link`]: the cluster's facts on their way to the hub; [`health`]: how its control plane and
@@ -25,6 +25,7 @@ pub mod leave;
 pub mod link;
 pub mod membership;
 pub mod observe;
+pub mod probe;
 pub mod program;
 pub mod renewal;
 pub mod run;

@@ -8,7 +8,7 @@ use clap::Parser;
 use crate::{
     adopt,
     args::{Cli, Command},
-    corefile, doctor, leave, run,
+    corefile, doctor, leave, probe, run,
 };
 
 /// Runs what the arguments of this process say; 0 when it was done, 1 after a failure, whose reason is the last line
@@ -20,6 +20,7 @@ pub fn run() -> ExitCode {
         Command::Adopt(args) => adopt::run(&log, &args),
         Command::Leave(args) => leave::run(&log, &args),
         Command::Corefile(command) => corefile::run(&log, &command),
+        Command::Probe(args) => probe::run(args),
         Command::Doctor(args) => return doctor::run(&log, &args),
         Command::Gather(args) => return doctor::gather::run(&log, &args),
     })

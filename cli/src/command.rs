@@ -65,6 +65,24 @@ pub enum Command {
         tributary explain --topology prod/east"
     )]
     Explain(Box<ExplainArgs>),
+    /// Verify that clusters reach a service of each other: names, connections, latency
+    #[command(
+        long_about = "Verify that clusters reach a service of each other: from each cluster, for each cluster that exports it \
+        and each IP family, the name resolves, the clusterset IP and the pods behind it open connections, and how long that \
+        takes. What is broken is named, with the next step.\n\n\
+        A pod for some seconds looks from inside each cluster. It has the image of the agent there, runs in the namespace of \
+        the service, meets the restricted Pod Security Standard, and is removed at the end and after Ctrl-C; the next run \
+        removes what a killed one left. Clusters that joined from this machine are known; --cluster names the context of \
+        others. Your user needs the rights to create, get, list and delete pods, and to read imports there.\n\n\
+        Without a service every exported one is verified, at most 20.\n\n\
+        NAME is the DNS name, IP the clusterset IP whichever cluster answers, ENDPOINTS the pods of TO themselves; TCP ports \
+        only.\n\n\
+        Exit code 0 if everything works, 1 if something is broken, 2 if nothing that was seen is broken and something could \
+        not be checked.\n\n\
+        Examples:\n  tributary verify shop/cart\n  tributary verify shop/cart --from west --to east\n  \
+        tributary verify shop/cart --cluster west=admin@west -o json"
+    )]
+    Verify(Box<setup::VerifyArgs>),
     /// Show and change the contexts
     #[command(subcommand)]
     Context(ContextCommand),

@@ -20,6 +20,9 @@ pub fn run() -> ExitCode {
     if let Command::Doctor(args) = &command {
         return doctor::run(args);
     }
+    if let Command::Verify(args) = &command {
+        return setup::run_verify(args);
+    }
     exit_code(text(command).map(|text| print!("{text}")))
 }
 
@@ -40,7 +43,8 @@ pub fn text(command: Command) -> anyhow::Result<String> {
         Command::Gather(args) => operate::run_gather(*args),
         Command::Completion(args) => completion::completion(&args, Cli::command()),
         Command::Man(args) => completion::man(&args, Cli::command()),
-        // It prints each check as it is made, and has exit codes of its own.
+        // These have exit codes of their own.
+        Command::Verify(args) => client::run(setup::verify(&args, None)).map(|(_, text)| text),
         Command::Doctor(args) => client::run(doctor::report(&args)),
     }
 }

@@ -136,6 +136,14 @@ impl AccessArgs {
         typed.join(" ")
     }
 
+    /// The name of the context that is used; `None`: flags and variables say everything, or there is none.
+    pub fn context_name(&self) -> Option<String> {
+        if self.is_whole() {
+            return None;
+        }
+        self.known_context().map(|context| context.name)
+    }
+
     /// The flags as they would be typed again; those of a call that has reached the hub.
     pub fn typed(&self) -> String {
         let context = if self.is_whole() {

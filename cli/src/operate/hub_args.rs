@@ -27,6 +27,11 @@ impl HubArgs {
         self.access.access()
     }
 
+    /// The name of the context that is used; `None`: flags and variables say everything.
+    pub(crate) fn context_name(&self) -> Option<String> {
+        self.access.context_name()
+    }
+
     /// The flags as they would be typed again.
     pub(super) fn typed(&self) -> String {
         self.access.typed()

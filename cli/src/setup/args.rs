@@ -297,7 +297,7 @@ fn host_port(text: &str) -> Result<HubAddress, String> {
 }
 
 /// A time with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || "write it as 90s, 10m or 1h".to_owned();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let seconds = match &text[digits.len()..] {

@@ -345,7 +345,8 @@ pub(super) fn secret(namespace: &str, name: &str, texts: &[(&str, &str)]) -> Val
     })
 }
 
-fn pod_waits_for(pod: &Pod) -> Option<String> {
+/// The reason why a pod does not run; `None`: it is ready.
+pub(super) fn pod_waits_for(pod: &Pod) -> Option<String> {
     let name = pod.metadata.name.as_deref().unwrap_or_default();
     let status = pod.status.as_ref()?;
     let conditions = status.conditions.as_deref().unwrap_or_default();

@@ -1,9 +1,10 @@
-//! The commands that make a clusterset, add clusters to it, and remove both.
+//! The commands that make a clusterset, add clusters to it, verify its traffic, and remove it.
 //!
 //! * `init/`, `join/`: make a hub, and a member. `export.rs`: exports a Service. `leave/`, `uninstall/`: undo both.
 //! * `args.rs`, `image.rs`: the flags. `plan.rs`: steps, and waiting. `progress.rs`: one line for each step.
 //! * `cluster.rs`: a cluster, with the rights of a person. `helm.rs`, `values.rs`: the user's Helm, charts, values.
 //! * `hub.rs`: calls to the hub. `home.rs`: keys and what later commands need, on this machine. `dns.rs`: CoreDNS.
+//! * `verify/`: looks from pods if clusters reach each other.
 //! * `gitops.rs`: what would be applied, as files.
 //!
 //! Each command first looks, then plans as a pure function of what it saw, and only then writes. Run again, it continues.
@@ -24,8 +25,11 @@ mod plan;
 mod progress;
 mod uninstall;
 mod values;
+mod verify;
 
 pub use args::Command;
+pub(crate) use verify::run as run_verify;
+pub use verify::{VerifyArgs, verify};
 
 use std::path::PathBuf;
 

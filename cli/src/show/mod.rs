@@ -6,7 +6,7 @@
 mod arrival;
 mod explain;
 mod get;
-mod pages;
+pub(crate) mod pages;
 mod problems;
 mod status;
 

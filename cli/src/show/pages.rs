@@ -10,7 +10,7 @@ use client::{failed, request};
 const STARTS_MAX: u32 = 5;
 
 /// Everything that `asked` asks for.
-pub(super) async fn state(
+pub(crate) async fn state(
     channel: &Channel,
     asked: v1::GetStateRequest,
 ) -> anyhow::Result<v1::GetStateResponse> {
@@ -61,7 +61,7 @@ async fn state_pages(
 }
 
 /// All members, with the settings of the policy for lost ones.
-pub(super) async fn members(channel: &Channel) -> anyhow::Result<v1::ListMembersResponse> {
+pub(crate) async fn members(channel: &Channel) -> anyhow::Result<v1::ListMembersResponse> {
     crate::operate::all_members(channel.clone()).await
 }
 

@@ -117,6 +117,7 @@ impl Demo {
         let all = Asked::all(None);
         self.step("who answers across clusters", || traffic::traffic(directory, all))?;
         self.step("names across clusters", || names::names(directory, all))?;
+        self.step("`tributary verify`", || three_commands::verifies(directory))?;
         self.step("removal", || three_commands::leaves(directory))?;
         eprintln!(
             "\nall of it passed in {:.0} s",

@@ -4,6 +4,7 @@
 mod apply;
 mod apply_real;
 mod bad_words;
+mod cert_manager;
 mod charts;
 mod client;
 mod conformance;
@@ -14,6 +15,7 @@ mod durability;
 mod enrolled_clusters;
 mod failures;
 mod fuzz;
+mod gitops;
 mod grpcurl;
 mod health;
 mod hub_lease;
@@ -39,6 +41,7 @@ mod swarm;
 mod tidy;
 mod topology;
 mod topology_webhook;
+mod verify;
 mod workloads;
 
 use std::process::ExitCode;
@@ -74,7 +77,10 @@ fn main() -> ExitCode {
     trials.extend(permissions::trials());
     trials.extend(failures::trials());
     trials.extend(fuzz::trials());
+    trials.extend(gitops::trials());
+    trials.extend(cert_manager::trials());
     trials.extend(hub_lease::trials());
+    trials.extend(verify::trials());
     trials.extend(profiles::trials());
     trials.extend(inventory::trials());
     trials.extend(durability::trials());

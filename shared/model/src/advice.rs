@@ -97,6 +97,30 @@ pub fn export(context: &str) -> String {
     )
 }
 
+/// Exports one Service from the cluster of a context, and waits until it has arrived.
+pub fn export_service(service: &ServiceKey, context: &str) -> String {
+    format!("tributary export {service} --context {} --wait", quoted(context))
+}
+
+/// Explains one import in one cluster.
+pub fn explain_in(service: &ServiceKey, cluster: &str) -> String {
+    format!("{} --cluster {}", explain(service), quoted(cluster))
+}
+
+/// Lets CoreDNS of a member answer the zone of the clusterset.
+pub fn join_dns(cluster: &str, context: &str) -> String {
+    format!(
+        "tributary join {} --context {} --dns yes",
+        quoted(cluster),
+        quoted(context)
+    )
+}
+
+/// Verifies that clusters reach one service.
+pub fn verify(service: &str) -> String {
+    format!("tributary verify {service}")
+}
+
 /// An operator's flags to reach the hub at these addresses, with the flags of [`tls_flags`].
 pub fn access(hubs: &str, tls_flags: &str) -> String {
     format!("--hub {} {tls_flags}", quoted(hubs))

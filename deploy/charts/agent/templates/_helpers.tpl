@@ -56,6 +56,18 @@ system:serviceaccount:{{ .Release.Namespace }}:tributary-agent
 {{- if eq .join.secretName .tls.secretName -}}
 {{- fail "join.secretName and tls.secretName are the same: the join string and what the agent keeps are two Secrets" -}}
 {{- end -}}
+{{- if and .certManager.issuer (not .certManager.trustDomain) -}}
+{{- fail "certManager.issuer is given and certManager.trustDomain is empty: say it as the clusterset's certificates do, --set certManager.trustDomain=example.org" -}}
+{{- end -}}
+{{- if and .certManager.issuer .join.secretName -}}
+{{- fail "certManager.issuer and join.secretName both make the Secret tls.secretName: take one of them out" -}}
+{{- end -}}
+{{- if and .certManager.issuer (not .clusterId) -}}
+{{- fail "certManager.issuer is given and clusterId is empty: the certificate has the id of the cluster, --set clusterId=east" -}}
+{{- end -}}
+{{- if and .certManager.issuer (lookup "v1" "Namespace" "" "kube-system") (not ($.Capabilities.APIVersions.Has "cert-manager.io/v1")) -}}
+{{- fail "certManager.issuer is given, and this cluster does not have cert-manager's definitions: install it first, or take the issuer out" -}}
+{{- end -}}
 {{- if and .priorityClass.create (not .priorityClass.name) -}}
 {{- fail "priorityClass.create is true and priorityClass.name is empty: give it a name, or --set priorityClass.create=false" -}}
 {{- end -}}
@@ -70,7 +82,7 @@ system:serviceaccount:{{ .Release.Namespace }}:tributary-agent
 {{- if not (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" "serviceimports.multicluster.x-k8s.io") -}}
 {{- fail "this cluster has no ServiceImports: install the definitions first, helm install tributary-crds deploy/charts/crds" -}}
 {{- end -}}
-{{- if and .Values.tls.check (not .Values.join.secretName) -}}
+{{- if and .Values.tls.check (not .Values.join.secretName) (not .Values.certManager.issuer) -}}
 {{- $name := .Values.tls.secretName -}}
 {{- $secret := lookup "v1" "Secret" .Release.Namespace $name -}}
 {{- range list "tls.crt" "tls.key" "ca.crt" -}}

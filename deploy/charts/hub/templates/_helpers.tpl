@@ -174,6 +174,12 @@ clustersets:
 {{- if and (eq .clientKeys.members "renew") (not .clientKeys.renewalIssuers) -}}
 {{- fail "clientKeys.members is renew and clientKeys.renewalIssuers is empty: say which authorities may renew, or take renew out" -}}
 {{- end -}}
+{{- if and .certManager.issuer (not .certManager.trustDomain) -}}
+{{- fail "certManager.issuer is given and certManager.trustDomain is empty: say it as the clusterset's certificates do, --set certManager.trustDomain=example.org" -}}
+{{- end -}}
+{{- if and .certManager.issuer (lookup "v1" "Namespace" "" "kube-system") (not ($.Capabilities.APIVersions.Has "cert-manager.io/v1")) -}}
+{{- fail "certManager.issuer is given, and this cluster does not have cert-manager's definitions: install it first, or take the issuer out" -}}
+{{- end -}}
 {{- if and .priorityClass.create (not .priorityClass.name) -}}
 {{- fail "priorityClass.create is true and priorityClass.name is empty: give it a name, or --set priorityClass.create=false" -}}
 {{- end -}}
@@ -188,7 +194,7 @@ clustersets:
 {{- $name := .Values.tls.secretName -}}
 {{- $secret := lookup "v1" "Secret" .Release.Namespace $name -}}
 {{- range list "tls.crt" "tls.key" "ca.crt" -}}
-{{- if not (hasKey ($secret.data | default dict) .) -}}
+{{- if not (or $.Values.certManager.issuer (hasKey ($secret.data | default dict) .)) -}}
 {{- fail (printf "the Secret %s/%s has no %s: kubectl -n %s create secret generic %s --from-file=tls.crt=hub.crt --from-file=tls.key=hub.key --from-file=ca.crt=ca.crt (tributary-hub certs makes the files), or --set tls.check=false if it comes later" $.Release.Namespace $name . $.Release.Namespace $name) -}}
 {{- end -}}
 {{- end -}}
