@@ -81,7 +81,7 @@ pub enum Command {
         ClusterProperty clusterset.k8s.io, Leases. The cluster's id stays. At the end it lists everything with the \
         agent's label that is left.\n\n\
         No agent may run here meanwhile. If the hub is gone, --without-hub cleans the cluster alone. To remove the \
-        endpoints first and the exports later, an operator runs `tributary member drain` before. Run an interrupted \
+        endpoints first and the exports later, an operator drains the member before. Run an interrupted \
         command again.\n\n\
         Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  \

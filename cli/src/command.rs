@@ -152,8 +152,8 @@ pub enum Command {
         long_about = "Collect what a maintainer needs to help, without keys, with an operator's or a reader's \
         certificate.\n\n\
         The directory has the hub's view of its members and their services, the policy, and recent events: within a \
-        minute, and 48 MiB. Private keys and tokens are removed; names and addresses stay in it. Add the output of \
-        `tributary-hub doctor` on the hub's host, and the hub's log lines.\n\n\
+        minute, and 48 MiB. Private keys and tokens are removed; names and addresses stay in it. Add what the doctor on \
+        the hub's host says, and the hub's log lines.\n\n\
         Example:\n  \
         tributary gather --out gathered --hub https://HUB:8443 --tls-ca certs/ca.crt \\\n    \
         --tls-cert certs/alice.crt --tls-key certs/alice.key"

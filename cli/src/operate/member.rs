@@ -49,7 +49,7 @@ enum MemberCommand {
         long_about = "Have a member leave: its endpoints go from the other clusters at once, wherever another member \
             has ready ones. Its exports and remaining endpoints go when the time is over, and its membership ends. \
             Until then `member stay` cancels the drain. Afterwards its id is free, and its keys stay refused. In its \
-            cluster, `tributary-agent leave` removes what agents wrote.\n\n\
+            cluster, the agent's command `leave` removes what agents wrote.\n\n\
         A second drain restarts the time.\n\n\
         Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary member drain west --after 1h --hub https://HUB:8443 \\\n    --tls-ca ca.crt --tls-cert operator.crt --tls-key operator.key"

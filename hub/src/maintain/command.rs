@@ -69,7 +69,7 @@ enum EventLogCommand {
         long_about = "End a membership in the log of a stopped hub, as member evict does in a running one: \
         for a member that keeps the hub from running. It is recorded with the operator's name; the member's keys \
         stay refused. A hub cannot know how old the log is that it starts over: to remove the member's imports from \
-        the other clusters, run `tributary member forget` when the hub runs again.\n\n\
+        the other clusters, an operator says `member forget` when the hub runs again.\n\n\
         Without --confirm it shows what would happen and changes nothing.\n\n\
         Example:\n  tributary-hub log evict west --data data --operator alice --confirm"
     )]

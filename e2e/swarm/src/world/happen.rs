@@ -27,9 +27,7 @@ fn is_torn(was: &MemoryDisk, kept: usize, is: &MemoryDisk) -> bool {
 
 impl World {
     pub(crate) fn happen(&mut self, what: &What) -> Result<(), String> {
-        let done =
-            self.happen_in_cluster(what) || self.happen_to_members(what)? || self.happen_to_hub(what)?;
-        if done {
+        if self.happen_in_cluster(what) || self.happen_to_members(what)? || self.happen_to_hub(what)? {
             Ok(())
         } else {
             Err("no part of the world knows this step: add it to a match of happen.rs".to_owned())

@@ -189,6 +189,11 @@ impl World {
         if self.sites[index].agents.len() < 2 {
             self.stand_by(index);
         }
+        let agents = self.sites[index].agents.iter().enumerate();
+        let mut others = agents.filter(|(which, _)| *which != leader);
+        if others.all(|(_, agent)| agent.is_cut_off()) {
+            self.reach_agents(index);
+        }
         match going {
             Going::Ends => {
                 self.end_in_order(index, leader);
@@ -293,14 +298,19 @@ impl World {
 
     /// Everybody is reached again, and who lost the Lease ends.
     pub(crate) fn reach_everybody(&mut self) {
-        let mut draw = Draw::new(self.now);
         for index in 0..self.sites.len() {
-            for which in 0..self.sites[index].agents.len() {
-                if self.sites[index].agents[which].is_cut_off() {
-                    self.come_back(index, which, &mut draw);
-                }
-            }
+            self.reach_agents(index);
         }
         self.keep_leases();
+    }
+
+    /// All agents of a cluster are reached again.
+    fn reach_agents(&mut self, index: usize) {
+        let mut draw = Draw::new(self.now);
+        for which in 0..self.sites[index].agents.len() {
+            if self.sites[index].agents[which].is_cut_off() {
+                self.come_back(index, which, &mut draw);
+            }
+        }
     }
 }

@@ -140,7 +140,7 @@ pub(super) async fn a_member_took_back_most_of_its_exports(backend: Backend) -> 
         shop.withdraw(&clusterset, "east", service).await?;
     }
     let list = page.take("tributary member list")?;
-    until_it_says(&player, &clusterset, list, &["east", "held"]).await?;
+    until_it_says(&player, &clusterset, list, &["east", "on hold"]).await?;
     let look = "kubectl get crd serviceexports.multicluster.x-k8s.io";
     let left: &[_] = match &backend {
         Backend::Simulated => &[(look, "simulated clusters serve no definitions to look at")],
