@@ -320,9 +320,6 @@ fn run_plan(args: &PlanArgs, print: fn(&[Plan]) -> String) -> anyhow::Result<(St
         }
     };
     let planned = planned.map_err(anyhow::Error::msg)?;
-    for warning in &planned.warnings {
-        eprintln!("warning: {warning}");
-    }
     if !planned.findings.is_empty() {
         if !planned.plans.is_empty() {
             print!("{}", print(&planned.plans));

@@ -63,7 +63,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Whether a path is `builtin` or one below it that exists. Those of machine pools are names, and have no value here.
+/// Returns true if a path is `builtin`, or one below it that exists.
 pub(super) fn exists(path: &str) -> bool {
     let Some(path) = path.strip_prefix("builtin.") else {
         return path == "builtin";
