@@ -25,7 +25,10 @@ use clusterclass::{
 };
 use topology_reader as live;
 
-use crate::completion::{self, CompletionArgs, ManArgs};
+use crate::{
+    completion::{self, CompletionArgs, ManArgs},
+    rebase::{self, RebaseArgs},
+};
 
 /// Largest file that is read, bytes.
 const FILE_MAX: u64 = 64 << 20;
@@ -36,8 +39,8 @@ const FILE_MAX: u64 = 64 << 20;
     name = "clusterclass",
     version,
     long_about = "Try, check and preview ClusterClasses and the topologies of Clusters (Cluster API), before they are applied.\n\n\
-        Files suffice for everything; `plan`, `diff` and `explain` also read a management cluster. Nothing is written to a \
-        cluster, and no hub is needed.\n\n\
+        Files suffice for everything but `rebase`; `plan`, `diff` and `explain` also read a management cluster. Only \
+        `rebase` writes to one. No hub is needed.\n\n\
         Exit codes: 0 all is well and nothing changes, 2 something would change, 1 something is wrong, with the arguments, too.\n\n\
         Examples:\n  clusterclass validate -f class.yaml -f clusters.yaml\n  \
         clusterclass diff --kubeconfig management.kubeconfig -f class.yaml"
@@ -112,6 +115,18 @@ enum Command {
         Example:\n  clusterclass explain --kubeconfig management.kubeconfig -n default"
     )]
     Explain(PlanArgs),
+    /// Give Clusters another ClusterClass, some at once
+    #[command(
+        long_about = "Give Clusters another ClusterClass, some at once, where Cluster API's own controller keeps topologies: \
+        only the Clusters' reference to their class is written.\n\n\
+        Everything is previewed first: the changes of every Cluster, and the server's word on each new reference. Without \
+        --confirm nothing is written. With it, a wave of Clusters is edited, and the next one follows once they are \
+        healthy: their topology is reconciled, and no machine is being replaced. A Cluster that fails ends it. Ctrl-C ends \
+        it after the write that goes on. The same command goes on where it ended; nothing is stored.\n\n\
+        Exit code 0 if all Clusters have the class, 2 if a preview changes something, 1 if something is wrong.\n\n\
+        Example:\n  clusterclass rebase --kubeconfig management.kubeconfig --from small-v1 --to small-v2 --clusters team=shop"
+    )]
+    Rebase(RebaseArgs),
     /// Print the completions of a shell
     #[command(long_about = "Print the completions of a shell.\n\n\
         Example:\n  clusterclass completion bash")]
@@ -290,23 +305,36 @@ pub fn run(cli: Cli) -> anyhow::Result<(String, Changes)> {
         Command::Plan(args) => run_plan(&args, documents),
         Command::Diff(args) => run_plan(&args, table),
         Command::Explain(args) => run_plan(&args, explained),
+        Command::Rebase(args) => run_rebase(&args),
         Command::Completion(args) => completion::completion(&args, &mut Cli::command()).map(nothing),
         Command::Man(args) => completion::man(&args, Cli::command()).map(nothing),
     }
 }
 
-/// What a management cluster has.
-fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Listed> {
+/// Waits for what asks a management cluster.
+fn block_on<T>(asking: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     api_client::install_crypto_provider()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the runtime's threads")?;
-    let listed = runtime.block_on(async {
-        let client = live::client(kubeconfig, args.context.as_deref()).await?;
-        live::read(client, args.namespace.as_deref().as_slice()).await
-    });
+    let answer = runtime.block_on(asking);
     // A call that still hangs is not waited for.
     runtime.shutdown_background();
-    listed
+    answer
+}
+
+/// What a management cluster has.
+fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Listed> {
+    block_on(async {
+        let client = live::client(kubeconfig, args.context.as_deref()).await?;
+        live::read(client, args.namespace.as_deref().as_slice()).await
+    })
+}
+
+fn run_rebase(args: &RebaseArgs) -> anyhow::Result<(String, Changes)> {
+    block_on(async {
+        let client = live::client(&args.kubeconfig, args.context.as_deref()).await?;
+        rebase::run(args, client, &mut |line| println!("{line}")).await
+    })
 }
 
 /// Prints what is planned even where something else is wrong.

@@ -48,13 +48,18 @@ pub async fn read(client: Client, namespaces: &[&str]) -> anyhow::Result<Listed>
 
 /// Reads one Cluster, if it is there.
 pub async fn cluster(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Option<Value>> {
-    let group = cluster_api(client).await?;
-    let (resource, _) = group
-        .recommended_kind("Cluster")
-        .context("the cluster serves no Cluster")?;
+    let resource = kind_of_clusters(client).await?;
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
     let found = api.get_opt(name).await.context("cannot get the Cluster")?;
     Ok(found.map(serde_json::to_value).transpose()?)
+}
+
+/// The kind Cluster, in the version that the server prefers.
+pub async fn kind_of_clusters(client: &Client) -> anyhow::Result<ApiResource> {
+    let group = cluster_api(client).await?;
+    let found = group.recommended_kind("Cluster");
+    let (resource, _) = found.context("the cluster serves no Cluster")?;
+    Ok(resource)
 }
 
 /// Reads that of all namespaces, and all that may still refer to its templates.

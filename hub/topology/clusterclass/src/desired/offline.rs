@@ -84,14 +84,23 @@ pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
 ///
 /// One line: which file cannot be read, and why.
 pub fn plans_of_server(live: Listed, files: &Files) -> Result<Planned, String> {
+    Ok(after(live, &document::objects(files)?))
+}
+
+/// The same with objects for edits.
+pub fn plans_of_edits(live: Listed, edits: Vec<Value>) -> Planned {
+    let edits: Vec<Read<'_>> = edits.into_iter().map(|object| (SERVER, object)).collect();
+    after(live, &edits)
+}
+
+fn after(live: Listed, edits: &[Read<'_>]) -> Planned {
     let Listed { objects, unread } = live;
     let live: Vec<Read<'_>> = objects.into_iter().map(|object| (SERVER, object)).collect();
-    let edits = document::objects(files)?;
-    let after = over(&live, &edits);
+    let after = over(&live, edits);
     let before = Gathered::of(named(&live), &unread);
     let new = Gathered::of(named(&after), &unread);
     let findings = validate(&new.estate, (!edits.is_empty()).then_some(&before.estate));
-    Ok(new.plans(findings, |_| Basis::Objects))
+    new.plans(findings, |_| Basis::Objects)
 }
 
 /// Plans the clusters of a server as it has them.
