@@ -14,8 +14,8 @@ use clusterclass::{
     desired::{
         change::{Changes, Plan},
         explain::explained,
-        objects::Listed,
-        offline::{plans, plans_of_server},
+        objects::Objects,
+        offline::{Planned, plans, plans_of_server},
         table::{documents, table},
     },
     model::{Estate, Finding},
@@ -27,6 +27,7 @@ use topology_reader as live;
 
 use crate::{
     completion::{self, CompletionArgs, ManArgs},
+    dry::{DRY_RUN, dry_run},
     rebase::{self, RebaseArgs},
 };
 
@@ -90,7 +91,8 @@ enum Command {
         under what becomes of it (create, update, rotate, keep), and as comments what is deleted and what waits for an \
         upgrade. Nothing is written, and no hub is asked.\n\n\
         What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
-        those files would have made; with --kubeconfig it is read from a management cluster. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        those files would have made; with --kubeconfig it is read from a management cluster, and every object that would be \
+        written is dry-run there. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
         Example:\n  clusterclass plan -f class.yaml -f templates.yaml -f cluster.yaml"
     )]
     Plan(PlanArgs),
@@ -100,7 +102,8 @@ enum Command {
         the place of one, and machines are replaced) and delete: a row for each object, with the fields, old and new, then \
         the sum. Nothing is written, and no hub is asked.\n\n\
         What there is already is looked for among the files, as `kubectl get -o yaml` writes it; with --old it is what \
-        those files would have made; with --kubeconfig it is read from a management cluster. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
+        those files would have made; with --kubeconfig it is read from a management cluster, and every object that would be \
+        written is dry-run there. Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
         Examples:\n  clusterclass diff --old before.yaml -f after.yaml\n  \
         clusterclass diff --kubeconfig management.kubeconfig -f class.yaml"
     )]
@@ -302,9 +305,9 @@ pub fn run(cli: Cli) -> anyhow::Result<(String, Changes)> {
         Command::Render(args) => run_render(args).map(nothing),
         Command::Patch(args) => run_patch(&args).map(nothing),
         Command::Validate(args) => run_validate(&args).map(nothing),
-        Command::Plan(args) => run_plan(&args, documents),
-        Command::Diff(args) => run_plan(&args, table),
-        Command::Explain(args) => run_plan(&args, explained),
+        Command::Plan(args) => run_plan(&args, Asks::DryRuns, documents),
+        Command::Diff(args) => run_plan(&args, Asks::DryRuns, table),
+        Command::Explain(args) => run_plan(&args, Asks::Nothing, explained),
         Command::Rebase(args) => run_rebase(&args),
         Command::Completion(args) => completion::completion(&args, &mut Cli::command()).map(nothing),
         Command::Man(args) => completion::man(&args, Cli::command()).map(nothing),
@@ -322,11 +325,39 @@ fn block_on<T>(asking: impl Future<Output = anyhow::Result<T>>) -> anyhow::Resul
     answer
 }
 
-/// What a management cluster has.
-fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Listed> {
+/// Requests to a management cluster beside reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    Nothing,
+    /// A dry run of each object that would be written.
+    DryRuns,
+}
+
+/// Plans from what a management cluster has, with the files for edits of that.
+fn live(
+    args: &PlanArgs,
+    kubeconfig: &Path,
+    files: &[(String, Vec<u8>)],
+    asks: Asks,
+) -> anyhow::Result<Planned> {
     block_on(async {
         let client = live::client(kubeconfig, args.context.as_deref()).await?;
-        live::read(client, args.namespace.as_deref().as_slice()).await
+        let listed = live::read(client.clone(), args.namespace.as_deref().as_slice()).await?;
+        let there = listed.clone();
+        let mut planned = plans_of_server(listed, files).map_err(anyhow::Error::msg)?;
+        if asks == Asks::DryRuns {
+            let said = dry_run(client, &Objects::of(&there.objects), &mut planned.plans).await;
+            planned.findings.extend(said.findings);
+            if !said.no_right.is_empty() {
+                let kinds: Vec<String> = said.no_right.into_iter().collect();
+                eprintln!(
+                    "warning: not dry-run, the kubeconfig has no right to patch: {}; values that the server normalises look \
+                     like changes there",
+                    kinds.join(", ")
+                );
+            }
+        }
+        Ok(planned)
     })
 }
 
@@ -338,21 +369,27 @@ fn run_rebase(args: &RebaseArgs) -> anyhow::Result<(String, Changes)> {
 }
 
 /// Prints what is planned even where something else is wrong.
-fn run_plan(args: &PlanArgs, print: fn(&[Plan]) -> String) -> anyhow::Result<(String, Changes)> {
+fn run_plan(args: &PlanArgs, asks: Asks, print: fn(&[Plan]) -> String) -> anyhow::Result<(String, Changes)> {
     let files = contents(&args.files)?;
     let planned = match &args.kubeconfig {
-        Some(kubeconfig) => plans_of_server(live(args, kubeconfig)?, &files),
+        Some(kubeconfig) => live(args, kubeconfig, &files, asks)?,
         None => {
             let old = contents(&args.old)?;
-            plans(&files, (!args.old.is_empty()).then_some(old.as_slice()))
+            let old = (!args.old.is_empty()).then_some(old.as_slice());
+            plans(&files, old).map_err(anyhow::Error::msg)?
         }
     };
-    let planned = planned.map_err(anyhow::Error::msg)?;
     if !planned.findings.is_empty() {
         if !planned.plans.is_empty() {
             print!("{}", print(&planned.plans));
         }
-        return Err(told(&planned.findings, "its Clusters are not planned"));
+        let only_refused = planned.findings.iter().all(|one| one.rule == DRY_RUN);
+        let besides = if only_refused {
+            ""
+        } else {
+            "its Clusters are not planned"
+        };
+        return Err(told(&planned.findings, besides));
     }
     ensure!(
         !planned.plans.is_empty(),

@@ -1,12 +1,13 @@
 //! The program `clusterclass`: tries, checks and previews ClusterClasses, from files or with a management cluster.
 //!
 //! * [`command`]: the flags, the files that are read, and what is printed. [`completion`]: completions and manual pages.
-//! * `rebase`: Clusters get another class.
+//! * `dry`: what a server says of a plan. `rebase`: Clusters get another class.
 //!
 //! It needs no hub. Only `rebase` writes to a cluster.
 
 pub mod command;
 pub mod completion;
+mod dry;
 mod rebase;
 
 use std::process::ExitCode;

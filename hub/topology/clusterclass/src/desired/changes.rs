@@ -200,13 +200,17 @@ impl Change {
     /// Counts the machines that are replaced, at most: those of whoever refers to another template, has another version or
     /// another configuration. How many are made says `replicas` alone.
     pub(super) fn with_machines(mut self) -> Self {
-        let replaces = |one: &Difference| {
-            one.field.starts_with("spec.") && !IN_PLACE.iter().any(|path| one.field.starts_with(path))
-        };
-        if self.action == Action::Update && self.fields.iter().any(replaces) {
+        if self.action == Action::Update && self.replaces() {
             self.machines = self.replicas().unwrap_or(1);
         }
         self
+    }
+
+    /// Returns true if one of the fields has machines replaced.
+    pub(super) fn replaces(&self) -> bool {
+        self.fields.iter().any(|one| {
+            one.field.starts_with("spec.") && !IN_PLACE.iter().any(|path| one.field.starts_with(path))
+        })
     }
 
     /// Returns the number of machines that the object is to have, if it says so.
