@@ -192,7 +192,7 @@ mod tests {
             let older = health(&json!({
                 "apiVersion": "cluster.x-k8s.io/v1beta1",
                 "metadata": {"generation": 2},
-                "status": {"conditions": conditions.clone()},
+                "status": {"conditions": conditions},
             }));
             let converted = health(&json!({
                 "apiVersion": "cluster.x-k8s.io/v1beta2",

@@ -198,7 +198,7 @@ fn selectors() {
         ],
     );
     let is = |kind: &str, place: &str| json!({"apiVersion": "g/v1", "kind": kind, "matchResources": {place: true}});
-    let mut other = plane.clone();
+    let mut other = plane;
     other["apiVersion"] = json!("g/v2");
     holds(
         Rule::SelectorUnmatched,
