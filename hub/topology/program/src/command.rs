@@ -14,8 +14,8 @@ use clusterclass::{
     desired::{
         change::{Changes, Plan},
         explain::explained,
-        objects::Listed,
-        offline::{plans, plans_of_server},
+        objects::Objects,
+        offline::{Planned, plans, plans_of_server},
         table::{documents, table},
     },
     model::{Estate, Finding},
@@ -26,6 +26,10 @@ use clusterclass::{
 use completion::{CompletionArgs, ManArgs};
 use topology_reader as live;
 
+use crate::{
+    dry::{DRY_RUN, dry_run},
+    rebase::{self, RebaseArgs},
+};
 /// Largest file that is read, bytes.
 const FILE_MAX: u64 = 64 << 20;
 
@@ -35,8 +39,8 @@ const FILE_MAX: u64 = 64 << 20;
     name = "clusterclass",
     version,
     long_about = "Try, check and preview ClusterClasses and the topologies of Clusters (Cluster API), before they are applied.\n\n\
-        Every command works on files; `plan`, `diff` and `explain` can also read a management cluster. Nothing is \
-        written to a cluster, and no hub is needed.\n\n\
+        Every command but `rebase` works on files; `plan`, `diff` and `explain` can also read a management cluster. Only \
+        `rebase` writes to one. No hub is needed.\n\n\
         Exit codes: 0 nothing is wrong and nothing would change, 2 something would change, 1 something is wrong, the \
         arguments included.\n\n\
         Examples:\n  clusterclass validate -f class.yaml -f clusters.yaml\n  \
@@ -86,9 +90,10 @@ enum Command {
         long_about = "Show the planned objects of Clusters, as YAML, in the order of writing: each with its action \
             (create, update, rotate, keep), and as comments the objects that are deleted or wait for an upgrade. \
             Nothing is written, and no hub is asked.\n\n\
-        Existing objects are read from the files, as `kubectl get -o yaml` writes them, or with --kubeconfig from a \
-        management cluster; with --old they are the objects that those files would have made. Exit code 0 if nothing \
-        changes, 2 if something does, 1 if something is wrong.\n\n\
+        Existing objects are read from the files, as `kubectl get -o yaml` writes them; with --old they are the objects \
+        that those files would have made. With --kubeconfig they are read from a management cluster, and every object \
+        that would be written is dry-run there. Exit code 0 if nothing changes, 2 if something does, 1 if something is \
+        wrong.\n\n\
         Example:\n  clusterclass plan -f class.yaml -f templates.yaml -f cluster.yaml"
     )]
     Plan(PlanArgs),
@@ -97,9 +102,10 @@ enum Command {
         long_about = "Show what an edit of a ClusterClass or Cluster would create, change, rotate (another template takes \
         the place of one, and machines are replaced) and delete: a row for each object, with the fields, old and new, then \
         the sum. Nothing is written, and no hub is asked.\n\n\
-        Existing objects are read from the files, as `kubectl get -o yaml` writes them, or with --kubeconfig from a \
-        management cluster; with --old they are the objects that those files would have made. Exit code 0 if nothing \
-        changes, 2 if something does, 1 if something is wrong.\n\n\
+        Existing objects are read from the files, as `kubectl get -o yaml` writes them; with --old they are the objects \
+        that those files would have made. With --kubeconfig they are read from a management cluster, and every object \
+        that would be written is dry-run there. Exit code 0 if nothing changes, 2 if something does, 1 if something is \
+        wrong.\n\n\
         Examples:\n  clusterclass diff --old before.yaml -f after.yaml\n  \
         clusterclass diff --kubeconfig management.kubeconfig -f class.yaml"
     )]
@@ -114,6 +120,18 @@ enum Command {
         Example:\n  clusterclass explain --kubeconfig management.kubeconfig -n default"
     )]
     Explain(PlanArgs),
+    /// Give Clusters another ClusterClass, some at once
+    #[command(
+        long_about = "Give Clusters another ClusterClass, some at once, where Cluster API's own controller keeps topologies: \
+        only the Clusters' reference to their class is written.\n\n\
+        Everything is previewed first: the changes of every Cluster, and the server's word on each new reference. Without \
+        --confirm nothing is written. With it, a wave of Clusters is edited, and the next one follows once they are \
+        healthy: their topology is reconciled, and no machine is being replaced. A Cluster that fails ends it. Ctrl-C ends \
+        it after the write that goes on. The same command goes on where it ended; nothing is stored.\n\n\
+        Exit code 0 if all Clusters have the class, 2 if a preview changes something, 1 if something is wrong.\n\n\
+        Example:\n  clusterclass rebase --kubeconfig management.kubeconfig --from small-v1 --to small-v2 --clusters team=shop"
+    )]
+    Rebase(RebaseArgs),
     /// Print the completions of a shell
     #[command(long_about = "Print the completions of a shell.\n\n\
         Example:\n  clusterclass completion bash")]
@@ -294,47 +312,91 @@ pub fn run(cli: Cli) -> anyhow::Result<(String, Changes)> {
         Command::Render(args) => run_render(args).map(nothing),
         Command::Patch(args) => run_patch(&args).map(nothing),
         Command::Validate(args) => run_validate(&args).map(nothing),
-        Command::Plan(args) => run_plan(&args, documents),
-        Command::Diff(args) => run_plan(&args, table),
-        Command::Explain(args) => run_plan(&args, explained),
+        Command::Plan(args) => run_plan(&args, Asks::DryRuns, documents),
+        Command::Diff(args) => run_plan(&args, Asks::DryRuns, table),
+        Command::Explain(args) => run_plan(&args, Asks::Nothing, explained),
+        Command::Rebase(args) => run_rebase(&args),
         Command::Completion(args) => completion::completion(&args, Cli::command()).map(nothing),
         Command::Man(args) => completion::man(&args, Cli::command()).map(nothing),
     }
 }
 
-/// The objects of a management cluster.
-fn live(args: &PlanArgs, kubeconfig: &Path) -> anyhow::Result<Listed> {
+/// Waits for what asks a management cluster.
+fn block_on<T>(asking: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
     api_client::install_crypto_provider()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.context("cannot start the runtime's threads")?;
-    let listed = runtime.block_on(async {
-        let client = live::client(kubeconfig, args.context.as_deref()).await?;
-        live::read(client, args.namespace.as_deref().as_slice()).await
-    });
+    let answer = runtime.block_on(asking);
     // A call that still hangs is not waited for.
     runtime.shutdown_background();
-    listed
+    answer
+}
+
+/// Requests to a management cluster beside reading it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asks {
+    Nothing,
+    /// A dry run of each object that would be written.
+    DryRuns,
+}
+
+/// Plans from what a management cluster has, with the files for edits of that.
+fn live(
+    args: &PlanArgs,
+    kubeconfig: &Path,
+    files: &[(String, Vec<u8>)],
+    asks: Asks,
+) -> anyhow::Result<Planned> {
+    block_on(async {
+        let client = live::client(kubeconfig, args.context.as_deref()).await?;
+        let listed = live::read(client.clone(), args.namespace.as_deref().as_slice()).await?;
+        let there = listed.clone();
+        let mut planned = plans_of_server(listed, files).map_err(anyhow::Error::msg)?;
+        if asks == Asks::DryRuns {
+            let said = dry_run(client, &Objects::of(&there.objects), &mut planned.plans).await;
+            planned.findings.extend(said.findings);
+            if !said.no_right.is_empty() {
+                let kinds: Vec<String> = said.no_right.into_iter().collect();
+                eprintln!(
+                    "warning: not dry-run, the kubeconfig has no right to patch: {}; values that the server normalises look \
+                     like changes there",
+                    kinds.join(", ")
+                );
+            }
+        }
+        Ok(planned)
+    })
+}
+
+fn run_rebase(args: &RebaseArgs) -> anyhow::Result<(String, Changes)> {
+    block_on(async {
+        let client = live::client(&args.kubeconfig, args.context.as_deref()).await?;
+        rebase::run(args, client, &mut |line| println!("{line}")).await
+    })
 }
 
 /// Prints what is planned even where something else is wrong.
-fn run_plan(args: &PlanArgs, print: fn(&[Plan]) -> String) -> anyhow::Result<(String, Changes)> {
+fn run_plan(args: &PlanArgs, asks: Asks, print: fn(&[Plan]) -> String) -> anyhow::Result<(String, Changes)> {
     let files = contents(&args.files)?;
     let planned = match &args.kubeconfig {
-        Some(kubeconfig) => plans_of_server(live(args, kubeconfig)?, &files),
+        Some(kubeconfig) => live(args, kubeconfig, &files, asks)?,
         None => {
             let old = contents(&args.before.old)?;
-            plans(&files, (!args.before.old.is_empty()).then_some(old.as_slice()))
+            let old = (!args.before.old.is_empty()).then_some(old.as_slice());
+            plans(&files, old).map_err(anyhow::Error::msg)?
         }
     };
-    let planned = planned.map_err(anyhow::Error::msg)?;
-    for warning in &planned.warnings {
-        eprintln!("warning: {warning}");
-    }
     if !planned.findings.is_empty() {
         if !planned.plans.is_empty() {
             print!("{}", print(&planned.plans));
         }
-        return Err(told(&planned.findings, "its Clusters are not planned"));
+        let only_refused = planned.findings.iter().all(|one| one.rule == DRY_RUN);
+        let besides = if only_refused {
+            ""
+        } else {
+            "its Clusters are not planned"
+        };
+        return Err(told(&planned.findings, besides));
     }
     ensure!(
         !planned.plans.is_empty(),

@@ -1,10 +1,13 @@
 //! The program `clusterclass`: tries, checks and previews ClusterClasses, from files or with a management cluster.
 //!
 //! * [`command`]: the flags, the files that are read, and what is printed.
+//! * `dry`: the answers of a server to a plan. `rebase`: Clusters get another class.
 //!
-//! It needs no hub, and writes nothing to a cluster.
+//! It needs no hub. Only `rebase` writes to a cluster.
 
 pub mod command;
+mod dry;
+mod rebase;
 
 use std::process::ExitCode;
 

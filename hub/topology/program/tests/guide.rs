@@ -155,6 +155,9 @@ fn answer(objects: &[Value], path: &str) -> (u16, Value) {
         ("cluster.x-k8s.io/v1beta2", "ClusterClass"),
         ("cluster.x-k8s.io/v1beta2", "Cluster"),
         ("cluster.x-k8s.io/v1beta2", "MachineDeployment"),
+        ("cluster.x-k8s.io/v1beta2", "MachineHealthCheck"),
+        ("pretend.example.org/v1beta2", "Cloud"),
+        ("pretend.example.org/v1beta2", "Plane"),
         ("pretend.example.org/v1beta2", "CloudTemplate"),
         ("pretend.example.org/v1beta2", "PlaneTemplate"),
         ("pretend.example.org/v1beta2", "HostTemplate"),
@@ -204,8 +207,19 @@ async fn a_management_cluster_is_read_and_not_written() {
     let methods = Arc::new(Mutex::new(BTreeSet::new()));
     let asked = methods.clone();
     let server = ScriptedServer::start(move |request| {
-        asked.lock().expect("no panic").insert(request.method.clone());
-        answer(&objects, &request.path)
+        let method = request.method.clone();
+        if method == "PATCH" {
+            assert!(request.path.contains("dryRun=All"), "{}", request.path);
+        }
+        asked.lock().expect("no panic").insert(method.clone());
+        match method.as_str() {
+            "GET" => answer(&objects, &request.path),
+            // The role of the guide has no right to it.
+            _ => {
+                let message = "forbidden: User \"ci\" cannot patch resource \"clouds\"";
+                (403, json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403, "message": message}))
+            }
+        }
     })
     .await;
     let checkout = Checkout::new();
@@ -223,5 +237,9 @@ async fn a_management_cluster_is_read_and_not_written() {
         "{preview}"
     );
     let methods = methods.lock().expect("no panic").clone();
-    assert_eq!(methods, BTreeSet::from(["GET".to_owned()]));
+    assert_eq!(
+        methods,
+        BTreeSet::from(["GET".to_owned(), "PATCH".to_owned()]),
+        "dry runs alone"
+    );
 }

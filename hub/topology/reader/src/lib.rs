@@ -29,6 +29,10 @@ const KINDS: [(&str, bool); 5] = [
     ("Machine", false),
     ("MachineHealthCheck", false),
 ];
+/// Clusters may have them. Whoever may not read them still learns of the Clusters without.
+const MACHINE_POOL: &str = "MachinePool";
+/// The label of what machine pools of topologies refer to, as of the pools themselves.
+const OF_POOLS: &str = "topology.cluster.x-k8s.io/pool-name";
 /// Objects of one answer.
 const PAGE: u32 = 500;
 /// Most objects that are read.
@@ -44,13 +48,18 @@ pub async fn read(client: Client, namespaces: &[&str]) -> anyhow::Result<Listed>
 
 /// Reads one Cluster, if it is there.
 pub async fn cluster(client: &Client, namespace: &str, name: &str) -> anyhow::Result<Option<Value>> {
-    let group = cluster_api(client).await?;
-    let (resource, _) = group
-        .recommended_kind("Cluster")
-        .context("the cluster serves no Cluster")?;
+    let resource = kind_of_clusters(client).await?;
     let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
     let found = api.get_opt(name).await.context("cannot get the Cluster")?;
     Ok(found.map(serde_json::to_value).transpose()?)
+}
+
+/// The kind Cluster, in the version that the server prefers.
+pub async fn kind_of_clusters(client: &Client) -> anyhow::Result<ApiResource> {
+    let group = cluster_api(client).await?;
+    let found = group.recommended_kind("Cluster");
+    let (resource, _) = found.context("the cluster serves no Cluster")?;
+    Ok(resource)
 }
 
 /// Reads that of all namespaces, and all that may still refer to its templates.
@@ -78,7 +87,7 @@ async fn read_kinds(client: Client, namespaces: &[&str], kinds: &[(&str, bool)])
     let group = cluster_api(&reader.client).await?;
     for (kind, needed) in kinds.iter().copied() {
         match group.recommended_kind(kind) {
-            Some((resource, _)) => reader.list(&resource).await?,
+            Some((resource, _)) => reader.list(&resource, None).await?,
             None => ensure!(!needed, "the cluster serves no {kind} of {CLUSTER_API_GROUP}"),
         }
     }
@@ -94,6 +103,9 @@ async fn read_kinds(client: Client, namespaces: &[&str], kinds: &[(&str, bool)])
         reader.list_named(api_version, kind).await?;
     }
     reader.of_clusters(&kinds).await?;
+    if let Some((resource, _)) = group.recommended_kind(MACHINE_POOL) {
+        reader.pools(&resource, &kinds).await?;
+    }
     Ok(Listed {
         objects: reader.objects,
         unread: reader.unread,
@@ -129,6 +141,15 @@ fn named(value: &Value, kinds: &mut BTreeSet<(String, String)>) {
     }
 }
 
+/// Group and kind of what a reference in either spelling refers to.
+fn referred(reference: &Value) -> Option<(String, String)> {
+    let group = reference["apiGroup"].as_str().or_else(|| {
+        let version = reference["apiVersion"].as_str()?;
+        Some(version.split_once('/')?.0)
+    });
+    Some((group?.to_owned(), reference["kind"].as_str()?.to_owned()))
+}
+
 struct Reader<'a> {
     client: Client,
     namespaces: &'a [&'a str],
@@ -142,23 +163,10 @@ impl Reader<'_> {
         let mut kinds = BTreeSet::new();
         for cluster in self.objects.iter().filter(|object| object["kind"] == "Cluster") {
             for field in ["infrastructureRef", "controlPlaneRef"] {
-                let reference = &cluster["spec"][field];
-                let group = reference["apiGroup"].as_str().or_else(|| {
-                    let version = reference["apiVersion"].as_str()?;
-                    Some(version.split_once('/')?.0)
-                });
-                if let (Some(group), Some(kind)) = (group, reference["kind"].as_str()) {
-                    // A version without readable templates makes no objects, and any class may name one.
-                    let readable = templates.iter().filter(|template| {
-                        let of_group = template.0.split_once('/').is_some_and(|(one, _)| one == group);
-                        let of_kind = template.1.strip_suffix("Template") == Some(kind);
-                        of_group && of_kind && !self.unread.contains_key(*template)
-                    });
-                    kinds.extend(readable.map(|(api_version, _)| (api_version.clone(), kind.to_owned())));
-                }
+                kinds.extend(referred(&cluster["spec"][field]));
             }
         }
-        for (api_version, kind) in kinds {
+        for (api_version, kind) in self.made(templates, &kinds) {
             let Some(resource) = self.list_named(&api_version, &kind).await? else {
                 continue;
             };
@@ -173,6 +181,74 @@ impl Reader<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Machine pools, and what they refer to, in every version in which classes make it.
+    async fn pools(
+        &mut self,
+        resource: &ApiResource,
+        templates: &BTreeSet<(String, String)>,
+    ) -> anyhow::Result<()> {
+        let before = self.objects.len();
+        let listed = self.list(resource, None).await;
+        self.noted(before, (&resource.api_version, &resource.kind), listed)?;
+        let mut kinds = BTreeSet::new();
+        for pool in &self.objects[before..] {
+            for place in ["/bootstrap/configRef", "/infrastructureRef"] {
+                let reference = pool.pointer(&format!("/spec/template/spec{place}"));
+                kinds.extend(reference.and_then(referred));
+            }
+        }
+        for (api_version, kind) in self.made(templates, &kinds) {
+            let before = self.objects.len();
+            let listed = async {
+                let resource = self.resource(&api_version, &kind).await?;
+                // Bootstrap objects of single machines are of the same kinds, and many.
+                self.list(&resource, Some(OF_POOLS)).await
+            };
+            let listed = listed.await;
+            self.noted(before, (&api_version, &kind), listed)?;
+        }
+        Ok(())
+    }
+
+    /// Notes why objects of a kind could not be listed, unless there are more than may be.
+    fn noted(
+        &mut self,
+        before: usize,
+        (api_version, kind): (&str, &str),
+        listed: anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        match listed {
+            Err(error) if self.objects.len() > MAX_OBJECTS => Err(error),
+            Err(error) => {
+                // A part of them would be taken for all.
+                self.objects.truncate(before);
+                let key = (api_version.to_owned(), kind.to_owned());
+                self.unread.insert(key, format!("{error:#}"));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
+    }
+
+    /// The versions of kinds, of group and kind each, in which classes make them. A version of which no template can be read
+    /// makes no objects, and any class may name one.
+    fn made(
+        &self,
+        templates: &BTreeSet<(String, String)>,
+        kinds: &BTreeSet<(String, String)>,
+    ) -> BTreeSet<(String, String)> {
+        let mut made = BTreeSet::new();
+        for (group, kind) in kinds {
+            let readable = templates.iter().filter(|template| {
+                let of_group = template.0.split_once('/').is_some_and(|(one, _)| one == group);
+                let of_kind = template.1.strip_suffix("Template") == Some(kind);
+                of_group && of_kind && !self.unread.contains_key(*template)
+            });
+            made.extend(readable.map(|(api_version, _)| (api_version.clone(), kind.clone())));
+        }
+        made
     }
 
     async fn resource(&self, api_version: &str, kind: &str) -> anyhow::Result<ApiResource> {
@@ -194,38 +270,38 @@ impl Reader<'_> {
         let before = self.objects.len();
         let listed = async {
             let resource = self.resource(api_version, kind).await?;
-            self.list(&resource).await?;
+            self.list(&resource, None).await?;
             anyhow::Ok(resource)
         };
-        match listed.await {
-            Ok(resource) => Ok(Some(resource)),
-            Err(error) if self.objects.len() > MAX_OBJECTS => Err(error),
-            Err(error) => {
-                // A part of them would be taken for all.
-                self.objects.truncate(before);
-                let key = (api_version.to_owned(), kind.to_owned());
-                self.unread.insert(key, format!("{error:#}"));
-                Ok(None)
-            }
-        }
+        let (resource, listed) = match listed.await {
+            Ok(resource) => (Some(resource), Ok(())),
+            Err(error) => (None, Err(error)),
+        };
+        self.noted(before, (api_version, kind), listed)?;
+        Ok(resource)
     }
 
-    /// Adds all objects of a kind.
-    async fn list(&mut self, resource: &ApiResource) -> anyhow::Result<()> {
+    /// Adds all objects of a kind, or those with a label.
+    async fn list(&mut self, resource: &ApiResource, labelled: Option<&str>) -> anyhow::Result<()> {
         if self.namespaces.is_empty() {
-            return self
-                .list_all(resource, Api::all_with(self.client.clone(), resource))
-                .await;
+            let api = Api::all_with(self.client.clone(), resource);
+            return self.list_all(resource, api, labelled).await;
         }
         for namespace in self.namespaces {
             let api = Api::namespaced_with(self.client.clone(), namespace, resource);
-            self.list_all(resource, api).await?;
+            self.list_all(resource, api, labelled).await?;
         }
         Ok(())
     }
 
-    async fn list_all(&mut self, resource: &ApiResource, api: Api<DynamicObject>) -> anyhow::Result<()> {
+    async fn list_all(
+        &mut self,
+        resource: &ApiResource,
+        api: Api<DynamicObject>,
+        labelled: Option<&str>,
+    ) -> anyhow::Result<()> {
         let mut page = ListParams::default().limit(PAGE);
+        page.label_selector = labelled.map(str::to_owned);
         loop {
             let listed = api.list(&page).await;
             let listed = listed.with_context(|| format!("cannot list {}", resource.plural))?;

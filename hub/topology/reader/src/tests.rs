@@ -78,6 +78,7 @@ fn answer(asked: &Asked) -> (u16, Value) {
                     ("ClusterClass", "clusterclasses"),
                     ("Cluster", "clusters"),
                     ("MachineDeployment", "machinedeployments"),
+                    ("MachinePool", "machinepools"),
                 ],
             ),
         ),
@@ -107,6 +108,7 @@ fn answer(asked: &Asked) -> (u16, Value) {
             &[cluster("good"), cluster("unserved"), cluster("secret")],
         ),
         "/apis/cluster.x-k8s.io/v1beta2/machinedeployments" => list(CORE, "MachineDeployment", &[]),
+        "/apis/cluster.x-k8s.io/v1beta2/machinepools" => list(CORE, "MachinePool", &[]),
         "/apis/p.x/v1/cloudtemplates" => {
             list("p.x/v1", "CloudTemplate", &[template("CloudTemplate", "good")])
         }
@@ -260,4 +262,108 @@ async fn classes_of_several_versions_of_a_provider_each_read_their_own() {
             plan.namespace
         );
     }
+}
+
+/// A server with a class of pools, and a Cluster that has one; what it refers to may be listed by the label of pools alone.
+fn answer_with_pools(asked: &Asked) -> (u16, Value) {
+    let (path, query) = asked.path.split_once('?').unwrap_or((&asked.path, ""));
+    let labels = json!({
+        "cluster.x-k8s.io/cluster-name": "c",
+        "topology.cluster.x-k8s.io/owned": "",
+        "topology.cluster.x-k8s.io/pool-name": "mp",
+    });
+    let object = |name: &str, spec: Value| json!({"metadata": {"name": name, "namespace": "good", "labels": labels}, "spec": spec});
+    let of_pools = query.contains("topology.cluster.x-k8s.io%2Fpool-name");
+    match path {
+        "/apis/cluster.x-k8s.io/v1beta2/clusterclasses" => {
+            let mut class = class("good", "p.x/v1");
+            let of = |kind: &str| json!({"templateRef": {"apiVersion": "p.x/v1", "kind": kind, "name": "t"}});
+            class["spec"]["workers"] = json!({"machinePools": [
+                {"class": "spot", "bootstrap": of("BootTemplate"), "infrastructure": of("ScaleSetTemplate")},
+            ]});
+            list(CORE, "ClusterClass", &[class])
+        }
+        "/apis/cluster.x-k8s.io/v1beta2/clusters" => {
+            let mut with_pool = cluster("good");
+            with_pool["spec"]["topology"]["workers"] =
+                json!({"machinePools": [{"class": "spot", "name": "mp"}]});
+            let mut without = cluster("good");
+            without["metadata"]["name"] = json!("without");
+            list(CORE, "Cluster", &[with_pool, without])
+        }
+        "/apis/cluster.x-k8s.io/v1beta2/machinepools" => {
+            let refer = |kind: &str| json!({"apiGroup": "p.x", "kind": kind, "name": "o"});
+            let machine = json!({
+                "version": "v1.31.0",
+                "bootstrap": {"configRef": refer("Boot")},
+                "infrastructureRef": refer("ScaleSet"),
+            });
+            list(
+                CORE,
+                "MachinePool",
+                &[object("mp", json!({"template": {"spec": machine}}))],
+            )
+        }
+        "/apis/p.x/v1" => {
+            let kinds = [
+                ("CloudTemplate", "cloudtemplates"),
+                ("PlaneTemplate", "planetemplates"),
+                ("BootTemplate", "boottemplates"),
+                ("ScaleSetTemplate", "scalesettemplates"),
+                ("Boot", "boots"),
+                ("ScaleSet", "scalesets"),
+            ];
+            (200, resources("p.x/v1", &kinds))
+        }
+        "/apis/p.x/v1/boottemplates" => list("p.x/v1", "BootTemplate", &[template("BootTemplate", "good")]),
+        "/apis/p.x/v1/scalesettemplates" => list(
+            "p.x/v1",
+            "ScaleSetTemplate",
+            &[template("ScaleSetTemplate", "good")],
+        ),
+        "/apis/p.x/v1/boots" if of_pools => list("p.x/v1", "Boot", &[object("o", json!({}))]),
+        "/apis/p.x/v1/scalesets" if of_pools => list("p.x/v1", "ScaleSet", &[object("o", json!({}))]),
+        _ => answer(asked),
+    }
+}
+
+#[tokio::test]
+async fn machine_pools_are_read_with_what_they_refer_to() {
+    let server = ScriptedServer::start(answer_with_pools).await;
+    let (client, _directory) = client_of(&server).await;
+    let listed = read(client, &[]).await.expect("it is read");
+    let planned = clusterclass::desired::offline::plans_of_live(&listed);
+    assert_eq!(planned.findings, []);
+    let of_pool = planned.plans[0].changes.iter();
+    let of_pool = of_pool.filter(|change| change.place.starts_with("machine-pool/"));
+    let shown: Vec<String> = of_pool
+        .map(|one| format!("{} {}", one.action.name(), one.name))
+        .collect();
+    assert_eq!(
+        shown,
+        ["update o", "update o", "update mp"],
+        "they are found, and not made anew"
+    );
+}
+
+#[tokio::test]
+async fn pools_that_may_not_be_read_concern_clusters_that_use_them() {
+    let server = ScriptedServer::start(|asked| {
+        if asked.path.contains("/machinepools") {
+            status(403, "Forbidden", "machinepools is forbidden")
+        } else {
+            answer_with_pools(asked)
+        }
+    })
+    .await;
+    let (client, _directory) = client_of(&server).await;
+    let listed = read(client, &[]).await.expect("the others are read");
+    let planned = clusterclass::desired::offline::plans_of_live(&listed);
+    let names: Vec<&str> = planned.plans.iter().map(|plan| plan.name.as_str()).collect();
+    assert_eq!(names, ["without"]);
+    let told: Vec<String> = planned.findings.iter().map(ToString::to_string).collect();
+    assert!(
+        told[0].contains("current-unread") && told[0].contains("forbidden"),
+        "{told:?}"
+    );
 }

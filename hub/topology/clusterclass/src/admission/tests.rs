@@ -323,8 +323,11 @@ fn a_cluster_may_come_before_its_class_and_not_change_to_none() {
 #[test]
 fn what_was_wrong_before_warns_and_holds_nothing_up() {
     let mut bad = cluster();
-    bad["spec"]["topology"]["workers"]["machinePools"] = json!([{"class": "a", "name": "b"}]);
-    let message = "spec.topology.workers.machinePools: left-out: machine pools are not supported: remove it";
+    let hook = "before-upgrade.hook.cluster.cluster.x-k8s.io/x";
+    bad["metadata"]["annotations"] = json!({hook: ""});
+    let message =
+        format!("metadata.annotations[{hook}]: left-out: lifecycle hooks are not supported: remove it");
+    let message = message.as_str();
     assert_eq!(create(&bad, &[class()]), refused(message));
     let referring = with(bad.clone(), "/spec/infrastructureRef", json!({"kind": "X"}));
     assert_eq!(update(&bad, &referring, &[class()]), warned(message));

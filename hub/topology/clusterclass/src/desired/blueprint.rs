@@ -1,12 +1,12 @@
 //! Owns: a class with all that it names, read once for all its clusters.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::objects::{Objects, group, label};
 use crate::{
-    model::{Class, Reference, Report},
+    model::{Class, Reference, Report, WorkerKind},
     patch::{
         definition::{Change, Patch},
         read,
@@ -57,14 +57,20 @@ impl Contract {
 }
 
 impl<'a> Blueprint<'a> {
-    /// Reads a class that keeps the rules, and finds its templates; a missing one is reported.
-    pub fn read(class: &'a Class, objects: &Objects<'a>, report: &mut Report) -> Self {
+    /// Reads a class that keeps the rules, and finds its templates; one that is not among the objects is told. Those of
+    /// machine pools are needed of the classes in `pools` alone.
+    pub fn read(
+        class: &'a Class,
+        pools: &BTreeSet<&str>,
+        objects: &Objects<'a>,
+        report: &mut Report,
+    ) -> Self {
         let (patches, _) = read::patches(class.spec.get("patches"));
         let mut templates = BTreeMap::new();
         let plane = &class.control_plane;
-        let workers = class
-            .workers
-            .iter()
+        let workers = class.workers.iter();
+        let workers = workers
+            .filter(|one| one.kind == WorkerKind::MachineDeployment || pools.contains(one.class.as_str()))
             .flat_map(|one| [&one.bootstrap, &one.machines]);
         let of_cluster = [&class.infrastructure, &plane.template].into_iter();
         for reference in of_cluster.chain(&plane.machines).chain(workers) {

@@ -5,13 +5,13 @@ use serde_json::{Value, json};
 use super::{
     change::{Action, Change, Difference},
     compare::{Seen, compare},
-    current::{CORE, Current, Deployment},
-    names::Names,
+    current::{CORE, Current, Workers},
+    names::{Names, Of},
     objects::{group, group_kind, label, refers_to, text},
     parts::set,
 };
 use crate::{
-    model::Cluster,
+    model::{Cluster, WorkerKind},
     patch::owned::{self, OWNED},
 };
 
@@ -51,7 +51,7 @@ pub(super) fn object(place: Place<'_, '_>, current: Option<&Value>, wanted: Valu
 pub(super) fn template(
     place: Place<'_, '_>,
     cluster: &Cluster,
-    deployment: Option<&str>,
+    workers: Of<'_>,
     current: Option<&Value>,
     mut wanted: Value,
 ) -> Change {
@@ -63,7 +63,7 @@ pub(super) fn template(
     };
     let before = text(&wanted, "/metadata/name").unwrap_or_default().to_owned();
     let spec = wanted.get("spec").map(Value::to_string).unwrap_or_default();
-    let name = Names::of(cluster).template(place.name, deployment, &before, &spec);
+    let name = Names::of(cluster).template(place.name, workers, &before, &spec);
     set(&mut wanted, &["metadata", "name"], json!(name));
     Change {
         before: Some(before),
@@ -131,19 +131,24 @@ fn newer(reference: &Value) -> Value {
     json!({"apiGroup": group, "kind": kind, "name": text(reference, "/name").unwrap_or_default()})
 }
 
-/// A machine deployment that the topology does not have any more, with what goes with it.
-pub(super) fn gone(name: &str, gone: &Deployment<'_>, current: &Current<'_>) -> Vec<Change> {
-    let at = format!("machine-deployment/{name}");
+/// A machine deployment that the topology does not have any more, with what goes with it; or a machine pool, whose objects
+/// go with it by themselves.
+pub(super) fn gone(kind: WorkerKind, name: &str, gone: &Workers<'_>, current: &Current<'_>) -> Vec<Change> {
+    let at = format!("{}/{name}", kind.place());
     let own = text(gone.object, "/metadata/name").unwrap_or_default();
     let place = format!("{at}/health-check");
-    let mut changes: Vec<Change> = health(Place::of(&place, current), own, None)
-        .into_iter()
-        .collect();
+    let mut changes = Vec::new();
+    if kind == WorkerKind::MachineDeployment {
+        changes.extend(health(Place::of(&place, current), own, None));
+    }
     let machines = gone.object.pointer("/spec/replicas").and_then(Value::as_u64);
     changes.push(Change {
         machines: machines.unwrap_or(0),
         ..delete(&at, gone.object)
     });
+    if kind == WorkerKind::MachinePool {
+        return changes;
+    }
     let templates = [("bootstrap", gone.bootstrap), ("infrastructure", gone.machines)];
     for (which, template) in templates {
         changes.extend(template.map(|template| Change {
@@ -163,9 +168,9 @@ pub(super) fn wait(place: &str, object: &Value, why: &str) -> Change {
     }
 }
 
-/// A machine deployment that is made later.
-pub(super) fn later(place: &str, name: &str, why: &str) -> Change {
-    let object = json!({"kind": "MachineDeployment", "metadata": {"name": name}});
+/// A machine deployment or pool that is made later.
+pub(super) fn later(kind: WorkerKind, place: &str, name: &str, why: &str) -> Change {
+    let object = json!({"kind": kind.kind(), "metadata": {"name": name}});
     wait(place, &object, why)
 }
 
@@ -195,17 +200,23 @@ impl Change {
     /// Counts the machines that are replaced, at most: those with a reference to another template, another version or
     /// another configuration. `replicas` alone is the number that is created.
     pub(super) fn with_machines(mut self) -> Self {
-        let replaces = |one: &Difference| {
-            one.field.starts_with("spec.") && !IN_PLACE.iter().any(|path| one.field.starts_with(path))
-        };
-        if self.action == Action::Update && self.fields.iter().any(replaces) {
-            let replicas = self
-                .object
-                .as_ref()
-                .and_then(|object| object.pointer("/spec/replicas"));
-            self.machines = replicas.and_then(Value::as_u64).unwrap_or(1);
+        if self.action == Action::Update && self.replaces() {
+            self.machines = self.replicas().unwrap_or(1);
         }
         self
+    }
+
+    /// Returns true if one of the fields has machines replaced.
+    pub(super) fn replaces(&self) -> bool {
+        self.fields.iter().any(|one| {
+            one.field.starts_with("spec.") && !IN_PLACE.iter().any(|path| one.field.starts_with(path))
+        })
+    }
+
+    /// Returns the number of machines that the object is to have, if it says so.
+    pub(super) fn replicas(&self) -> Option<u64> {
+        let object = self.object.as_ref()?;
+        object.pointer("/spec/replicas")?.as_u64()
     }
 }
 

@@ -10,9 +10,12 @@ use super::{
     objects::{Objects, group, label, refers_to, text},
 };
 use crate::{
-    model::{Class, Cluster, Report},
-    patch::owned::{DEPLOYMENT_NAME, OWNED},
+    model::{Class, Cluster, Report, WorkerKind},
+    patch::owned::{DEPLOYMENT_NAME, OWNED, name_label},
 };
+
+/// The label of a Machine with the name of its MachinePool.
+const MACHINES_OF_POOL: &str = "cluster.x-k8s.io/pool-name";
 
 /// The version of Cluster API's own objects.
 pub const CORE: &str = "cluster.x-k8s.io/v1beta2";
@@ -33,17 +36,17 @@ pub struct Current<'a> {
     pub(super) control_plane: Option<&'a Value>,
     /// The template of the control plane's machines.
     pub(super) machines: Option<&'a Value>,
-    /// Its machine deployments by their names in the topology.
-    pub(super) workers: BTreeMap<String, Deployment<'a>>,
+    /// Its machine deployments and pools by their names in the topology.
+    pub(super) workers: BTreeMap<(WorkerKind, String), Workers<'a>>,
     /// All objects.
     pub(super) objects: &'a Objects<'a>,
     /// The origin of their content.
     pub(super) seen: Seen,
 }
 
-/// A machine deployment.
+/// A machine deployment with its templates, or a machine pool with its objects.
 #[derive(Debug, Clone)]
-pub(super) struct Deployment<'a> {
+pub(super) struct Workers<'a> {
     pub(super) object: &'a Value,
     pub(super) bootstrap: Option<&'a Value>,
     pub(super) machines: Option<&'a Value>,
@@ -67,6 +70,7 @@ impl<'a> Current<'a> {
             cluster,
             class,
             objects,
+            machines: machines(objects, cluster),
             report,
         };
         let infrastructure = reader.referred(document, "/spec/infrastructureRef", true);
@@ -79,7 +83,10 @@ impl<'a> Current<'a> {
             let place = places.into_iter().find(|place| plane.pointer(place).is_some())?;
             reader.referred(plane, place, false)
         });
-        let workers = reader.workers();
+        let mut workers = BTreeMap::new();
+        for kind in WorkerKind::ALL {
+            reader.workers(kind, &mut workers);
+        }
         Self {
             cluster: document,
             infrastructure,
@@ -89,6 +96,11 @@ impl<'a> Current<'a> {
             objects,
             seen,
         }
+    }
+
+    /// The workers of a name in the topology.
+    pub(super) fn worker(&self, kind: WorkerKind, name: &str) -> Option<&Workers<'a>> {
+        self.workers.get(&(kind, name.to_owned()))
     }
 
     /// Nothing but the Cluster.
@@ -109,7 +121,24 @@ struct Reader<'r, 'a> {
     cluster: &'r Cluster,
     class: &'r Class,
     objects: &'a Objects<'a>,
+    /// Machines by the labels that say whose they are.
+    machines: BTreeMap<(&'static str, &'a str), Vec<&'a Value>>,
     report: &'r mut Report,
+}
+
+fn machines<'a>(
+    objects: &'a Objects<'a>,
+    cluster: &Cluster,
+) -> BTreeMap<(&'static str, &'a str), Vec<&'a Value>> {
+    let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for machine in objects.of_cluster(&cluster.namespace, &cluster.name, "Machine") {
+        for name_label in [DEPLOYMENT_NAME, MACHINES_OF_POOL] {
+            if let Some(name) = label(machine, name_label) {
+                all.entry((name_label, name)).or_default().push(machine);
+            }
+        }
+    }
+    all
 }
 
 impl<'a> Reader<'_, 'a> {
@@ -174,58 +203,101 @@ impl<'a> Reader<'_, 'a> {
         }
     }
 
-    /// Returns true if the topology has a machine deployment of this name.
-    fn is_wanted(&self, name: &str) -> bool {
+    /// Returns true if the topology has workers of this name.
+    fn is_wanted(&self, kind: WorkerKind, name: &str) -> bool {
         let topology = self.cluster.topology.as_ref();
-        topology.is_some_and(|topology| topology.workers.iter().any(|worker| worker.name == name))
+        let mut workers = topology.iter().flat_map(|topology| &topology.workers);
+        workers.any(|worker| worker.kind == kind && worker.name == name)
     }
 
-    fn workers(&mut self) -> BTreeMap<String, Deployment<'a>> {
+    /// Adds the workers of a kind.
+    fn workers(&mut self, kind: WorkerKind, all: &mut BTreeMap<(WorkerKind, String), Workers<'a>>) {
         let (namespace, cluster) = (&self.cluster.namespace, &self.cluster.name);
-        let mut moving: BTreeMap<&str, Vec<&Value>> = BTreeMap::new();
-        for machine in self.objects.of_cluster(namespace, cluster, "Machine") {
-            if let Some(name) = label(machine, DEPLOYMENT_NAME) {
-                moving.entry(name).or_default().push(machine);
-            }
-        }
-        let mut all = BTreeMap::new();
-        for object in self.objects.of_cluster(namespace, cluster, "MachineDeployment") {
+        self.unlisted(kind);
+        let (of, name_label) = (kind.kind(), name_label(kind));
+        let (unnamed, twice) = match kind {
+            WorkerKind::MachineDeployment => ("deployment-unnamed", "deployment-twice"),
+            WorkerKind::MachinePool => ("pool-unnamed", "pool-twice"),
+        };
+        for object in self.objects.of_cluster(namespace, cluster, of) {
             let shown = text(object, "/metadata/name").unwrap_or_default();
             if label(object, OWNED).is_none() {
                 continue;
             }
-            let Some(name) = label(object, DEPLOYMENT_NAME) else {
-                let message = format!(
-                    "MachineDeployment {shown} has no label {DEPLOYMENT_NAME}: give it, or delete it"
-                );
-                self.report.say("deployment-unnamed", "metadata.labels", message);
+            let Some(name) = label(object, name_label) else {
+                let message = format!("{of} {shown} has no label {name_label}: give it, or delete it");
+                self.report.say(unnamed, "metadata.labels", message);
                 continue;
             };
-            if object.pointer("/metadata/deletionTimestamp").is_some() && !self.is_wanted(name) {
+            if object.pointer("/metadata/deletionTimestamp").is_some() && !self.is_wanted(kind, name) {
                 continue;
             }
             if text(object, "/apiVersion") != Some(CORE) {
-                let message = format!("MachineDeployment {shown} is not of {CORE}: export it as that");
+                let message = format!("{of} {shown} is not of {CORE}: export it as that");
                 self.report.say("current-version", "apiVersion", message);
                 continue;
             }
             self.going(object);
-            let version = text(object, "/spec/template/spec/version");
-            let deployment = Deployment {
+            let owned = kind == WorkerKind::MachinePool;
+            let workers = Workers {
                 object,
-                bootstrap: self.referred(object, "/spec/template/spec/bootstrap/configRef", false),
-                machines: self.referred(object, "/spec/template/spec/infrastructureRef", false),
-                upgrading: moving.get(name).into_iter().flatten().any(|machine| {
-                    let other = |place: &str| text(machine, place).is_some_and(|one| Some(one) != version);
-                    other("/spec/version") || other("/status/nodeInfo/kubeletVersion")
-                }),
+                bootstrap: self.of_workers(object, "/spec/template/spec/bootstrap/configRef", owned),
+                machines: self.of_workers(object, "/spec/template/spec/infrastructureRef", owned),
+                upgrading: match kind {
+                    WorkerKind::MachineDeployment => self.moves(name_label, name, object),
+                    WorkerKind::MachinePool => {
+                        self.moves(MACHINES_OF_POOL, shown, object) || self.is_behind(object)
+                    }
+                },
             };
-            if all.insert(name.to_owned(), deployment).is_some() {
-                let message =
-                    format!("two MachineDeployments are {name} of the topology: delete the one too many");
-                self.report.say("deployment-twice", "metadata.labels", message);
+            if all.insert((kind, name.to_owned()), workers).is_some() {
+                let message = format!("two {of}s are {name} of the topology: delete the one too many");
+                self.report.say(twice, "metadata.labels", message);
             }
         }
-        all
+    }
+
+    /// Tells a Cluster that uses workers of a kind that could not be read.
+    fn unlisted(&mut self, kind: WorkerKind) {
+        let topology = self.cluster.topology.as_ref();
+        let mut workers = topology.iter().flat_map(|topology| &topology.workers);
+        let unread = self.objects.unread(group(CORE), kind.kind());
+        if let (Some(why), Some(one)) = (unread, workers.find(|worker| worker.kind == kind)) {
+            let message = format!("cannot read {}s: {why}", kind.kind());
+            self.report.say("current-unread", &one.field, message);
+        }
+    }
+
+    /// Finds the object that workers refer to at a place. A machine pool without a reference is not the topology's.
+    fn of_workers(&mut self, object: &'a Value, place: &str, of_pool: bool) -> Option<&'a Value> {
+        let refers = object.pointer(place).is_some_and(Value::is_object);
+        if of_pool && !refers {
+            let shown = text(object, "/metadata/name").unwrap_or_default();
+            let field = place.trim_start_matches('/').replace('/', ".");
+            let message =
+                format!("MachinePool {shown} refers to no object there: delete it, or give the reference");
+            self.report.say("current-missing", field, message);
+        }
+        self.referred(object, place, of_pool)
+    }
+
+    /// Returns true if a Machine with this label has another version than its workers.
+    fn moves(&self, name_label: &'static str, name: &'a str, workers: &Value) -> bool {
+        let version = text(workers, "/spec/template/spec/version");
+        let mut machines = self.machines.get(&(name_label, name)).into_iter().flatten();
+        machines.any(|machine| {
+            let other = |place: &str| text(machine, place).is_some_and(|one| Some(one) != version);
+            other("/spec/version") || other("/status/nodeInfo/kubeletVersion")
+        })
+    }
+
+    /// Returns true if a node of a machine pool has another version than the pool. Nodes are in the Cluster itself: only
+    /// those that files have are known.
+    fn is_behind(&self, pool: &Value) -> bool {
+        let version = text(pool, "/spec/template/spec/version");
+        let nodes = pool.pointer("/status/nodeRefs").and_then(Value::as_array);
+        let nodes = nodes.into_iter().flatten().filter_map(|node| text(node, "/name"));
+        let mut known = nodes.filter_map(|name| self.objects.get("", "Node", "default", name));
+        known.any(|node| text(node, "/status/nodeInfo/kubeletVersion") != version)
     }
 }

@@ -1,6 +1,6 @@
 //! Owns: which kinds of objects a cluster keeps while it lives: those of its infrastructure, its control plane and its
 //! machines. Another kind would take the place of objects whose machines run.
-//! Never: judges bootstrap templates; these may be of another kind.
+//! Never: judges bootstrap templates of machine deployments; these may be of another kind.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{
     current::Current,
     objects::{group_kind, refers_to},
 };
-use crate::model::{Class, Reference, Report, Topology};
+use crate::model::{Class, Reference, Report, Topology, WorkerKind};
 
 /// Tells if what a Cluster refers to is of another group or kind than its class has.
 pub(super) fn references(class: &Class, document: &Value, report: &mut Report) {
@@ -19,32 +19,43 @@ pub(super) fn references(class: &Class, document: &Value, report: &mut Report) {
     for (name, wanted) in wanted {
         let reference = document.pointer(&format!("/spec/{name}"));
         if let Some(reference) = reference.filter(|one| one.is_object()) {
-            let (group, kind) = wanted.group_kind();
-            let kind = kind.strip_suffix("Template").unwrap_or(kind);
-            kept(
-                refers_to(reference),
-                (group, kind),
-                &format!("spec.{name}"),
-                report,
-            );
+            let field = format!("spec.{name}");
+            kept(refers_to(reference), object_of(wanted), &field, report);
         }
     }
 }
 
-/// Tells if templates of machines are of another group or kind than the class has.
+/// Tells if templates of machines, or the objects of a machine pool, are of another group or kind than the class has.
 pub(super) fn templates(class: &Class, topology: &Topology, current: &Current<'_>, report: &mut Report) {
-    let mut compare = |there: Option<&Value>, wanted: Option<&Reference>, field: &str| {
-        if let (Some(there), Some(wanted)) = (there, wanted) {
-            kept(group_kind(there), wanted.group_kind(), field, report);
+    let mut compare = |there: Option<&Value>, wanted: (&str, &str), field: &str| {
+        if let Some(there) = there {
+            kept(group_kind(there), wanted, field, report);
         }
     };
-    let plane = class.control_plane.machines.as_ref();
-    compare(current.machines, plane, "spec.topology.controlPlane");
-    for worker in &topology.workers {
-        let there = current.workers.get(&worker.name).and_then(|one| one.machines);
-        let wanted = class.worker(&worker.class).map(|class| &class.machines);
-        compare(there, wanted, &worker.field);
+    if let Some(plane) = &class.control_plane.machines {
+        compare(current.machines, plane.group_kind(), "spec.topology.controlPlane");
     }
+    for worker in &topology.workers {
+        let there = current.worker(worker.kind, &worker.name);
+        let (Some(there), Some(class)) = (there, class.worker(worker.kind, &worker.class)) else {
+            continue;
+        };
+        match worker.kind {
+            WorkerKind::MachineDeployment => {
+                compare(there.machines, class.machines.group_kind(), &worker.field);
+            }
+            WorkerKind::MachinePool => {
+                compare(there.machines, object_of(&class.machines), &worker.field);
+                compare(there.bootstrap, object_of(&class.bootstrap), &worker.field);
+            }
+        }
+    }
+}
+
+/// Group and kind of the objects of a template.
+fn object_of(template: &Reference) -> (&str, &str) {
+    let (group, kind) = template.group_kind();
+    (group, kind.strip_suffix("Template").unwrap_or(kind))
 }
 
 fn kept(there: (&str, &str), wanted: (&str, &str), field: &str, report: &mut Report) {

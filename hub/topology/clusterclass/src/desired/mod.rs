@@ -2,16 +2,17 @@
 //! there; which is made, changed, replaced by another or deleted, and why.
 //! Never: a clock, a file, a server; never draws a name. [`offline`] does all of it for files.
 //!
-//! [`blueprint`] reads a class once for all its clusters, [`current`] finds existing objects, `kinds` compares their
-//! kinds, [`upgrade`] chooses each part's next version and [`progress`] its progress, [`names`] makes names,
-//! [`variables`] the values for patches; `parts`, `plane`, `workers` and `health` make the objects, [`compare`] finds
-//! the differences, and [`plan`] is all of it in order. [`table`] and [`explain`] are plans as people read them.
+//! [`blueprint`] reads a class once for all its clusters, [`current`] finds what is there, `kinds` compares their kinds, [`upgrade`] says who has which
+//! version next and [`progress`] how far that is, [`names`] what is called how, [`variables`] what patches are told; `parts`, `plane`, `workers` and `health`
+//! make the objects, [`compare`] finds the differences, and [`plan`] is all of it in order. [`dry`] is what a server says of it.
+//! [`table`] and [`explain`] are plans as people read them.
 
 pub mod blueprint;
 pub mod change;
 mod changes;
 pub mod compare;
 pub mod current;
+pub mod dry;
 pub mod explain;
 mod health;
 mod kinds;

@@ -3,11 +3,11 @@
 use serde_json::Value;
 
 use super::{
-    current::{Current, Deployment},
-    names::Names,
+    current::{Current, Workers},
+    names::{Names, Of},
     objects::text,
 };
-use crate::model::{Class, Cluster, Placed, Report, Topology, WorkerTopology};
+use crate::model::{Class, Cluster, Placed, Report, Topology, WorkerKind, WorkerTopology};
 
 /// The names of a cluster's objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,20 +18,22 @@ pub(super) struct Named {
     pub(super) control_plane: String,
     /// Name of the template of its machines, if it has machines.
     pub(super) machines: Option<String>,
-    /// Names of machine deployments, in the order of the topology.
+    /// Of machine deployments and pools, in the order of the topology.
     pub(super) workers: Vec<NamedWorker>,
 }
 
-/// The names of a machine deployment and its templates.
+/// The names of a machine deployment and its templates, or of a machine pool and its objects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamedWorker {
+    /// Machine deployment or machine pool.
+    pub(super) kind: WorkerKind,
     /// In the topology.
     pub(super) name: String,
-    /// Name of the machine deployment.
-    pub(super) deployment: String,
-    /// Name of the template of the bootstrap configuration.
+    /// Of the machine deployment or pool.
+    pub(super) object: String,
+    /// Of what makes a machine a node.
     pub(super) bootstrap: String,
-    /// Name of the template of machines.
+    /// Of the machines.
     pub(super) machines: String,
 }
 
@@ -63,7 +65,7 @@ pub(super) fn named(
         workers: topology
             .workers
             .iter()
-            .map(|one| naming.worker(class, one, current.workers.get(&one.name)))
+            .map(|one| naming.worker(class, one, current.worker(one.kind, &one.name)))
             .collect(),
     }
 }
@@ -74,37 +76,31 @@ struct Naming<'r, 'a> {
 }
 
 impl Naming<'_, '_> {
-    fn object(&mut self, place: &str, deployment: Option<&str>, naming: Option<&Placed<String>>) -> String {
+    fn object(&mut self, place: &str, workers: Of<'_>, naming: Option<&Placed<String>>) -> String {
         let template = naming.map(|naming| naming.value.as_str());
-        self.names
-            .object(place, deployment, template)
-            .unwrap_or_else(|why| {
-                let field = naming.map_or("", |naming| &naming.field);
-                self.report.say("naming-template", field, why);
-                String::new()
-            })
+        self.names.object(place, workers, template).unwrap_or_else(|why| {
+            let field = naming.map_or("", |naming| &naming.field);
+            self.report.say("naming-template", field, why);
+            String::new()
+        })
     }
 
-    fn worker(
-        &mut self,
-        class: &Class,
-        one: &WorkerTopology,
-        current: Option<&Deployment<'_>>,
-    ) -> NamedWorker {
-        let place = format!("machine-deployment/{}", one.name);
-        let naming = class.worker(&one.class).and_then(|class| class.naming.as_ref());
-        let deployment = current.and_then(|current| of(Some(current.object)));
+    fn worker(&mut self, class: &Class, one: &WorkerTopology, current: Option<&Workers<'_>>) -> NamedWorker {
+        let place = format!("{}/{}", one.kind.place(), one.name);
+        let class = class.worker(one.kind, &one.class);
+        let naming = class.and_then(|class| class.naming.as_ref());
+        let object = current.and_then(|current| of(Some(current.object)));
+        let workers = Some((one.kind, one.name.as_str()));
         let template = |part: &str, current: Option<&Value>| {
-            of(current).unwrap_or_else(|| {
-                self.names
-                    .template(&format!("{place}/{part}"), Some(&one.name), "", "")
-            })
+            let made = || self.names.template(&format!("{place}/{part}"), workers, "", "");
+            of(current).unwrap_or_else(made)
         };
         NamedWorker {
             bootstrap: template("bootstrap", current.and_then(|one| one.bootstrap)),
             machines: template("infrastructure", current.and_then(|one| one.machines)),
-            deployment: deployment.unwrap_or_else(|| self.object(&place, Some(&one.name), naming)),
+            object: object.unwrap_or_else(|| self.object(&place, workers, naming)),
             name: one.name.clone(),
+            kind: one.kind,
         }
     }
 }

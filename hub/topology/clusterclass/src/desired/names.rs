@@ -4,7 +4,13 @@
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-use crate::{model::Cluster, template};
+use crate::{
+    model::{Cluster, WorkerKind},
+    template,
+};
+
+/// Workers by their kind and their name in the topology.
+pub(super) type Of<'a> = Option<(WorkerKind, &'a str)>;
 
 /// The letters of a suffix: those of Kubernetes' own, without what makes words.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -30,23 +36,14 @@ impl<'a> Names<'a> {
     /// # Errors
     ///
     /// One line: the template makes no name.
-    pub(super) fn object(
-        self,
-        place: &str,
-        deployment: Option<&str>,
-        naming: Option<&str>,
-    ) -> Result<String, String> {
+    pub(super) fn object(self, place: &str, workers: Of<'_>, naming: Option<&str>) -> Result<String, String> {
         let random = self.suffix(place, "", "");
         let Some(naming) = naming else {
-            let base = deployment.map_or_else(
-                || self.cluster.name.clone(),
-                |deployment| format!("{}-{deployment}", self.cluster.name),
-            );
-            return Ok(joined(&base, &random));
+            return Ok(joined(&self.base(workers), &random));
         };
         let mut variables = json!({"cluster": {"name": self.cluster.name}, "random": random});
-        if let Some(deployment) = deployment {
-            variables["machineDeployment"] = json!({"topologyName": deployment});
+        if let Some((kind, name)) = workers {
+            variables[kind.builtin()] = json!({"topologyName": name});
         }
         let outcome = template::render(naming, variables.to_string().as_bytes());
         let made = outcome.rendered.and_then(|made| String::from_utf8(made).ok());
@@ -58,14 +55,15 @@ impl<'a> Names<'a> {
         })
     }
 
-    /// The name of a place's template. `before` is the name of the one that it takes the place of, and `spec` is what it
+    /// The name of a place's template, or of an object of a machine pool. `before` is the name of the one that it takes the place of, and `spec` is what it
     /// has; the first one of a place has neither.
-    pub(super) fn template(self, place: &str, deployment: Option<&str>, before: &str, spec: &str) -> String {
-        let base = deployment.map_or_else(
-            || self.cluster.name.clone(),
-            |deployment| format!("{}-{deployment}", self.cluster.name),
-        );
-        joined(&base, &self.suffix(place, before, spec))
+    pub(super) fn template(self, place: &str, workers: Of<'_>, before: &str, spec: &str) -> String {
+        joined(&self.base(workers), &self.suffix(place, before, spec))
+    }
+
+    fn base(self, workers: Of<'_>) -> String {
+        let cluster = &self.cluster.name;
+        workers.map_or_else(|| cluster.clone(), |(_, name)| format!("{cluster}-{name}"))
     }
 
     fn suffix(self, place: &str, before: &str, spec: &str) -> String {
@@ -134,6 +132,10 @@ pub(super) fn a_cluster(uid: &str) -> Cluster {
 mod tests {
     use super::{a_cluster as cluster, *};
 
+    const fn deployment(name: &str) -> Of<'_> {
+        Some((WorkerKind::MachineDeployment, name))
+    }
+
     #[test]
     fn the_same_place_has_the_same_name() {
         let one = cluster("u");
@@ -151,7 +153,7 @@ mod tests {
             name
         );
         let of_workers = names
-            .object("machine-deployment/md-0", Some("md-0"), None)
+            .object("machine-deployment/md-0", deployment("md-0"), None)
             .unwrap();
         assert!(of_workers.starts_with("foo-md-0-"), "{of_workers}");
     }
@@ -181,14 +183,24 @@ mod tests {
         let cluster = cluster("u");
         let names = Names::of(&cluster);
         let naming = "{{ .cluster.name }}-x-{{ .machineDeployment.topologyName }}";
-        assert_eq!(names.object("p", Some("md"), Some(naming)).unwrap(), "foo-x-md");
+        assert_eq!(
+            names.object("p", deployment("md"), Some(naming)).unwrap(),
+            "foo-x-md"
+        );
+        let pool = Some((WorkerKind::MachinePool, "mp"));
+        assert!(
+            names.object("p", pool, Some(naming)).is_err(),
+            "it is no deployment"
+        );
+        let naming = naming.replace("machineDeployment", "machinePool");
+        assert_eq!(names.object("p", pool, Some(&naming)).unwrap(), "foo-x-mp");
         assert!(names.object("p", None, Some("{{ .nothing }}")).is_err());
         assert!(names.object("p", None, Some("{{")).is_err());
         let long = "a".repeat(70);
         for made in [
             names.object("p", None, Some(&long)).unwrap(),
-            names.object("p", Some(&long), None).unwrap(),
-            names.template("p", Some(&long), "", ""),
+            names.object("p", deployment(&long), None).unwrap(),
+            names.template("p", deployment(&long), "", ""),
         ] {
             assert_eq!(made.len(), MAX_NAME, "{made}");
         }

@@ -17,7 +17,7 @@ use super::{
     variables,
 };
 use crate::{
-    model::{Class, Cluster, Estate, Finding, Key, Report},
+    model::{Cluster, Estate, Finding, Key, Report, WorkerKind},
     patch::document::{self, Read},
     validation::validate,
 };
@@ -27,9 +27,7 @@ use crate::{
 pub struct Planned {
     /// Clusters of classes, by namespace and name.
     pub plans: Vec<Plan>,
-    /// Parts of planned Clusters' classes that no Cluster may use here.
-    pub warnings: Vec<Finding>,
-    /// Findings. A Cluster has no plan if there is one in it, in its class or in its templates.
+    /// What is wrong. A Cluster with something wrong in it, in its class or its templates has no plan.
     pub findings: Vec<Finding>,
 }
 
@@ -86,14 +84,23 @@ pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
 ///
 /// One line: which file cannot be read, and why.
 pub fn plans_of_server(live: Listed, files: &Files) -> Result<Planned, String> {
+    Ok(after(live, &document::objects(files)?))
+}
+
+/// The same with objects for edits.
+pub fn plans_of_edits(live: Listed, edits: Vec<Value>) -> Planned {
+    let edits: Vec<Read<'_>> = edits.into_iter().map(|object| (SERVER, object)).collect();
+    after(live, &edits)
+}
+
+fn after(live: Listed, edits: &[Read<'_>]) -> Planned {
     let Listed { objects, unread } = live;
     let live: Vec<Read<'_>> = objects.into_iter().map(|object| (SERVER, object)).collect();
-    let edits = document::objects(files)?;
-    let after = over(&live, &edits);
+    let after = over(&live, edits);
     let before = Gathered::of(named(&live), &unread);
     let new = Gathered::of(named(&after), &unread);
     let findings = validate(&new.estate, (!edits.is_empty()).then_some(&before.estate));
-    Ok(new.plans(findings, |_| Basis::Objects))
+    new.plans(findings, |_| Basis::Objects)
 }
 
 /// Plans the clusters of a server as it has them.
@@ -148,7 +155,7 @@ impl<'a> Gathered<'a> {
             let used = self.estate.users(key).next().is_some();
             if used && !wrong.contains(&named) {
                 let mut report = Report::new(&class.origin, &named);
-                let blueprint = Blueprint::read(class, &self.objects, &mut report);
+                let blueprint = Blueprint::read(class, &self.pools(key), &self.objects, &mut report);
                 if report.count() == 0 {
                     blueprints.insert(key.clone(), blueprint);
                 } else {
@@ -175,11 +182,17 @@ impl<'a> Gathered<'a> {
                 plans.push(made);
             }
         }
-        Planned {
-            warnings: blueprints.values().filter_map(|one| unused(one.class)).collect(),
-            plans,
-            findings,
-        }
+        Planned { plans, findings }
+    }
+
+    /// Classes of machine pools that Clusters of a class use.
+    fn pools(&self, class: &Key) -> BTreeSet<&str> {
+        let workers = self
+            .estate
+            .users(class)
+            .flat_map(|(_, topology)| &topology.workers);
+        let pools = workers.filter(|one| one.kind == WorkerKind::MachinePool);
+        pools.map(|one| one.class.as_str()).collect()
     }
 
     fn planned(
@@ -224,20 +237,6 @@ impl<'a> Gathered<'a> {
             None => Plan::default(),
         }
     }
-}
-
-/// Says that a class offers machine pools.
-fn unused(class: &Class) -> Option<Finding> {
-    let object = format!("ClusterClass {}/{}", class.namespace, class.name);
-    class.offers_machine_pools.then(|| Finding {
-        origin: class.origin.clone(),
-        object,
-        field: "spec.workers.machinePools".to_owned(),
-        rule: "machine-pools",
-        message:
-            "machine pools are not supported: a Cluster that uses one is refused, the others are planned"
-                .to_owned(),
-    })
 }
 
 /// The plan of a cluster that goes, from the one that made it.

@@ -21,7 +21,7 @@ use super::{
     workers::machine_deployment,
 };
 use crate::{
-    model::{Class, Cluster, Metadata, Reference, Report, Topology, WorkerTopology},
+    model::{Class, Cluster, Metadata, Reference, Report, Topology, WorkerClass, WorkerKind, WorkerTopology},
     patch::{
         apply::{Applied, apply},
         owned,
@@ -96,15 +96,15 @@ impl<'p, 'a> Planner<'p, 'a> {
         let told = told
             .map_err(|why| report.say("variables", "spec.topology", why))
             .ok()?;
-        let made: Vec<&str> = (named.workers.iter().zip(&step.workers))
+        let made: Vec<(WorkerKind, &str)> = (named.workers.iter().zip(&step.workers))
             .filter(|(_, part)| part.is_ok())
-            .map(|(worker, _)| worker.name.as_str())
+            .map(|(worker, _)| (worker.kind, worker.name.as_str()))
             .collect();
         let (mut targets, mut references) = (Vec::new(), Vec::new());
         for (role, reference, variables) in told.places(class) {
             let waits = match &role {
                 Role::Bootstrap(workers) | Role::Infrastructure(workers) => {
-                    !made.contains(&workers.name.as_str())
+                    !made.contains(&(workers.kind, workers.name.as_str()))
                 }
                 _ => false,
             };
@@ -170,9 +170,10 @@ impl<'p, 'a> Planner<'p, 'a> {
         for ((said, named), part) in all {
             self.workers(said, named, part, &mut changes);
         }
-        for (name, gone) in &self.current.workers {
-            if !self.topology.workers.iter().any(|one| one.name == *name) {
-                changes.extend(changes::gone(name, gone, self.current));
+        for ((kind, name), gone) in &self.current.workers {
+            let mut workers = self.topology.workers.iter();
+            if !workers.any(|one| one.kind == *kind && one.name == *name) {
+                changes.extend(changes::gone(*kind, name, gone, self.current));
             }
         }
         changes
@@ -246,7 +247,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         changes.push(of_plane.with_machines());
     }
 
-    /// The health check of a machine deployment, its templates, and itself.
+    /// Workers that are made or changed now, and those that wait.
     fn workers(
         &self,
         said: &WorkerTopology,
@@ -254,36 +255,52 @@ impl<'p, 'a> Planner<'p, 'a> {
         part: &Result<Part, String>,
         changes: &mut Vec<Change>,
     ) {
-        let Some(class) = self.blueprint.class.worker(&said.class) else {
+        let Some(class) = self.blueprint.class.worker(said.kind, &said.class) else {
             return;
         };
-        let at = format!("machine-deployment/{}", said.name);
-        let current = self.current.workers.get(&said.name);
+        let at = format!("{}/{}", said.kind.place(), said.name);
         let part = match part {
             Ok(part) => part,
             Err(why) => {
-                changes.push(changes::later(&at, &named.deployment, why));
+                changes.push(changes::later(said.kind, &at, &named.object, why));
                 return;
             }
         };
-        let machines = Machines::Deployment(&said.name);
-        let own = (self.cluster, named.deployment.as_str());
-        let health = health_check(
-            class.health_check.as_ref(),
-            said.health_check.as_ref(),
-            own,
-            machines,
-        );
-        let place = format!("{at}/health-check");
-        changes.extend(changes::health(
-            Place::of(&place, self.current),
-            &named.deployment,
-            health,
-        ));
+        changes.extend(self.health_of(class, said, named));
+        let current = self.current.worker(said.kind, &said.name);
         if let (false, Some(current)) = (part.waits.is_empty(), current) {
             changes.push(changes::wait(&at, current.object, &part.waits));
             return;
         }
+        match said.kind {
+            WorkerKind::MachineDeployment => self.deployment(class, said, named, part, changes),
+            WorkerKind::MachinePool => self.pool(class, said, named, part, changes),
+        }
+    }
+
+    /// The health check of a machine deployment; machine pools have none.
+    fn health_of(&self, class: &WorkerClass, said: &WorkerTopology, named: &NamedWorker) -> Option<Change> {
+        if said.kind == WorkerKind::MachinePool {
+            return None;
+        }
+        let own = (self.cluster, named.object.as_str());
+        let (of_class, of_topology) = (class.health_check.as_ref(), said.health_check.as_ref());
+        let health = health_check(of_class, of_topology, own, Machines::Deployment(&said.name));
+        let place = format!("{}/{}/health-check", said.kind.place(), said.name);
+        changes::health(Place::of(&place, self.current), &named.object, health)
+    }
+
+    /// The templates of a machine deployment, and itself.
+    fn deployment(
+        &self,
+        class: &WorkerClass,
+        said: &WorkerTopology,
+        named: &NamedWorker,
+        part: &Part,
+        changes: &mut Vec<Change>,
+    ) {
+        let at = format!("{}/{}", said.kind.place(), said.name);
+        let current = self.current.worker(said.kind, &said.name);
         let mut named = named.clone();
         for (which, name) in [
             ("bootstrap", &mut named.bootstrap),
@@ -303,7 +320,8 @@ impl<'p, 'a> Planner<'p, 'a> {
                 }
             });
             let place = Place::of(&place, self.current);
-            let change = changes::template(place, self.cluster, Some(&said.name), there, wanted);
+            let workers = Some((said.kind, said.name.as_str()));
+            let change = changes::template(place, self.cluster, workers, there, wanted);
             name.clone_from(&change.name);
             changes.push(change);
         }
@@ -355,5 +373,6 @@ fn told_of_patches(applied: &Applied, class: &Class, topology: &Topology, report
     }
 }
 
+mod pools;
 #[cfg(test)]
 mod tests;

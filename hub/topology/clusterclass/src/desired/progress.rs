@@ -1,8 +1,9 @@
 //! Owns: how far the upgrade of a cluster is, as its condition says it.
 
 use super::upgrade::{State, Step};
+use crate::model::WorkerKind;
 
-/// The progress of an upgrade.
+/// The progress of an upgrade. Of machine pools it has `goes_on` alone: the controller that writes the condition keeps no pools.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     /// The version that the control plane is on its way to, if it is.
@@ -38,6 +39,9 @@ pub(super) fn progress(state: &State, step: &Step) -> Progress {
     progress.plane_later = later.cloned().collect();
     let mut held = false;
     for (worker, part) in state.workers.iter().zip(&step.workers) {
+        if worker.kind == WorkerKind::MachinePool {
+            continue;
+        }
         held |= worker.holds;
         let name = || worker.name.clone();
         match part {

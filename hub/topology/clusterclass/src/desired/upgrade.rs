@@ -2,9 +2,9 @@
 //! workers, so many at once as the cluster says.
 //! Never: lets workers be more than three minor versions behind, or ahead of their control plane.
 
-use std::cmp::Ordering;
+use std::{cmp::Ordering, collections::BTreeMap};
 
-use crate::model::Version;
+use crate::model::{Version, WorkerKind};
 
 /// Number of minor versions that workers may be behind.
 const MAX_SKEW: u64 = 3;
@@ -16,11 +16,11 @@ pub(super) struct State {
     pub(super) wanted: String,
     /// The versions that the class lists, oldest first.
     pub(super) listed: Vec<String>,
-    /// Number of machine deployments that may upgrade at once.
+    /// Most machine deployments, and most machine pools, that may be on their way at once.
     pub(super) concurrency: usize,
     /// The control plane; none if it has yet to be made.
     pub(super) plane: Option<Plane>,
-    /// Machine deployments, in the order of the topology.
+    /// Machine deployments and pools, in the order of the topology.
     pub(super) workers: Vec<Worker>,
 }
 
@@ -35,9 +35,11 @@ pub(super) struct Plane {
     pub(super) upgrading: bool,
 }
 
-/// A machine deployment.
+/// A machine deployment or a machine pool.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Worker {
+    /// Machine deployment or machine pool.
+    pub(super) kind: WorkerKind,
     /// Its name in the topology.
     pub(super) name: String,
     /// The version that it is to have; none if it has yet to be made.
@@ -64,7 +66,7 @@ pub(super) struct Part {
 pub(super) struct Step {
     /// The control plane's.
     pub(super) plane: Part,
-    /// The versions of machine deployments, in their order; none for one that does not exist yet.
+    /// Those of workers, in their order; none for one that is not made yet.
     pub(super) workers: Vec<Result<Part, String>>,
     /// Steps under way, a line each; empty if everything has the wanted version.
     pub(super) lines: Vec<String>,
@@ -157,7 +159,11 @@ fn control_plane(plane: &Plane, plans: &Plans, state: &State) -> Result<String, 
     }
     let upgrading = state.workers.iter().find(|worker| worker.upgrading);
     if let (Some(worker), Ok(_)) = (upgrading, next) {
-        return Err(format!("machine deployment {} is being upgraded", worker.name));
+        return Err(format!(
+            "{} {} is being upgraded",
+            worker.kind.words(),
+            worker.name
+        ));
     }
     next.cloned().map_err(str::to_owned)
 }
@@ -169,12 +175,17 @@ fn workers(
     stable: bool,
     lines: &mut Vec<String>,
 ) -> Vec<Result<Part, String>> {
-    let mut going = state.workers.iter().filter(|worker| worker.upgrading).count();
-    let mut held: Option<&str> = None;
+    let mut going: BTreeMap<WorkerKind, usize> = BTreeMap::new();
+    for worker in state.workers.iter().filter(|worker| worker.upgrading) {
+        *going.entry(worker.kind).or_default() += 1;
+    }
+    let mut held: BTreeMap<WorkerKind, &str> = BTreeMap::new();
     let mut steps = Vec::new();
     for worker in &state.workers {
-        if worker.holds && held.is_none() {
-            held = Some(&worker.name);
+        let of = worker.kind.words();
+        let going = going.entry(worker.kind).or_default();
+        if worker.holds {
+            held.entry(worker.kind).or_insert(&worker.name);
         }
         let Some(version) = &worker.version else {
             steps.push(if stable {
@@ -188,7 +199,7 @@ fn workers(
         let next = plans.workers.first().filter(|next| *next != version);
         if *version == state.wanted || next.is_none() {
             if worker.upgrading {
-                lines.push(format!("machine deployment {name} is on its way to {version}"));
+                lines.push(format!("{of} {name} is on its way to {version}"));
             }
             let later = *version != state.wanted;
             steps.push(Ok(at(
@@ -200,25 +211,23 @@ fn workers(
         let next = next.map_or("", String::as_str);
         let why = if worker.defers {
             Some("it is deferred by its annotation".to_owned())
-        } else if let Some(held) = held {
-            Some(format!("the upgrade is held at machine deployment {held}"))
+        } else if let Some(held) = held.get(&worker.kind) {
+            Some(format!("the upgrade is held at {of} {held}"))
         } else if worker.upgrading {
             Some(format!("it is on its way to {version}"))
         } else if !may_go {
             Some("the control plane is upgraded first".to_owned())
-        } else if going >= state.concurrency {
+        } else if *going >= state.concurrency {
             Some(format!("{going} at once are on their way"))
         } else {
             None
         };
         if let Some(why) = why {
-            lines.push(format!(
-                "machine deployment {name} goes from {version} to {next} later: {why}"
-            ));
+            lines.push(format!("{of} {name} goes from {version} to {next} later: {why}"));
             steps.push(Ok(at(version, &why)));
         } else {
-            going += 1;
-            lines.push(format!("machine deployment {name} goes from {version} to {next}"));
+            *going += 1;
+            lines.push(format!("{of} {name} goes from {version} to {next}"));
             steps.push(Ok(at(next, "")));
         }
     }

@@ -15,7 +15,7 @@ use super::{
     upgrade::Step,
 };
 use crate::{
-    model::{self, Estate, Metadata, Topology, Variable},
+    model::{self, Estate, Metadata, Topology, Variable, WorkerKind, WorkerTopology},
     patch::{
         cluster::{self, Cluster, metadata},
         owned,
@@ -55,12 +55,12 @@ pub(super) fn told(
     for (worker, part) in named.workers.iter().zip(&step.workers) {
         if let Ok(part) = part {
             let about = json!({
-                "name": worker.deployment,
+                "name": worker.object,
                 "version": part.version,
                 "bootstrap": {"configRef": {"name": worker.bootstrap}},
                 "infrastructureRef": {"name": worker.machines},
             });
-            told.know_workers(&worker.name, &about);
+            told.know_workers(worker.kind, &worker.name, &about);
         }
     }
     Ok(told)
@@ -105,14 +105,16 @@ pub(super) fn missing(
         "/spec/topology/controlPlane/variables/overrides".to_owned(),
         plane,
     ));
-    let workers = document.pointer("/spec/topology/workers/machineDeployments");
-    let workers = workers.and_then(Value::as_array);
-    for (at, worker) in workers.into_iter().flatten().enumerate() {
-        let named = filled.workers.iter();
-        let mut named = named.filter(|one| Some(one.name.as_str()) == text(worker, "/name"));
-        if let Some(one) = named.next() {
-            let pointer = format!("/spec/topology/workers/machineDeployments/{at}/variables/overrides");
-            lists.push((pointer, one.overrides.clone()));
+    for kind in WorkerKind::ALL {
+        let list = format!("/spec/topology/workers/{}", kind.list());
+        let workers = document.pointer(&list).and_then(Value::as_array);
+        for (at, worker) in workers.into_iter().flatten().enumerate() {
+            let is =
+                |one: &&WorkerTopology| one.kind == kind && Some(one.name.as_str()) == text(worker, "/name");
+            if let Some(one) = filled.workers.iter().find(is) {
+                let pointer = format!("{list}/{at}/variables/overrides");
+                lists.push((pointer, one.overrides.clone()));
+            }
         }
     }
     let (mut defaults, mut fields) = (Vec::new(), Vec::new());

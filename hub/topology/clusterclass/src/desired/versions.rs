@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{
     compare::Seen,
-    current::{Current, Deployment},
+    current::{Current, Workers},
     objects::text,
     upgrade::{Plane, State, Worker},
 };
@@ -13,7 +13,7 @@ use crate::{
     patch::owned::{DEFER_UPGRADE, HOLD_UPGRADES},
 };
 
-/// The annotation on the Cluster with the number of machine deployments that may upgrade at once.
+/// The annotation of a Cluster with the most machine deployments, and the most machine pools, that are upgraded at once.
 const CONCURRENCY: &str = "topology.cluster.x-k8s.io/upgrade-concurrency";
 
 /// The versions of a cluster, present and wanted; reports unreadable ones.
@@ -38,7 +38,7 @@ pub(super) fn state(
             .control_plane
             .map(|object| plane(object, current.seen, report)),
         workers: workers
-            .map(|one| worker(one, current.workers.get(&one.name)))
+            .map(|one| worker(one, current.worker(one.kind, &one.name)))
             .collect(),
     }
 }
@@ -102,13 +102,14 @@ fn behind(reported: &str, version: &str, object: &Value) -> bool {
     }
 }
 
-fn worker(one: &WorkerTopology, deployment: Option<&Deployment<'_>>) -> Worker {
+fn worker(one: &WorkerTopology, there: Option<&Workers<'_>>) -> Worker {
     let has = |name: &str| one.metadata.annotations.contains_key(name);
-    let version = deployment.and_then(|one| text(one.object, "/spec/template/spec/version"));
+    let version = there.and_then(|one| text(one.object, "/spec/template/spec/version"));
     Worker {
+        kind: one.kind,
         name: one.name.clone(),
         version: version.map(str::to_owned),
-        upgrading: deployment.is_some_and(|one| one.upgrading),
+        upgrading: there.is_some_and(|one| one.upgrading),
         holds: has(HOLD_UPGRADES),
         defers: has(DEFER_UPGRADE),
     }

@@ -1,4 +1,4 @@
-//! Owns: machine deployments: what the topology says of each above its class.
+//! Owns: machine deployments and machine pools: what the topology says of each above its class.
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +8,7 @@ use super::{
     parts::{about, refer, set},
 };
 use crate::{
-    model::{Cluster, WorkerClass, WorkerTopology},
+    model::{Cluster, Reference, WorkerClass, WorkerTopology},
     patch::{
         cluster::metadata,
         owned::{self, DEPLOYMENT_NAME},
@@ -65,7 +65,50 @@ pub(super) fn machine_deployment(
     json!({
         "apiVersion": CORE,
         "kind": "MachineDeployment",
-        "metadata": about(cluster, &named.deployment, all),
+        "metadata": about(cluster, &named.object, all),
+        "spec": spec,
+    })
+}
+
+/// The machine pool of this version.
+pub(super) fn machine_pool(
+    class: &WorkerClass,
+    cluster: &Cluster,
+    said: &WorkerTopology,
+    named: &NamedWorker,
+    version: &str,
+) -> Value {
+    let all = owned::of_worker(cluster, class, said);
+    let settings = said.settings.over(&class.settings);
+    let refer = |template: &Reference, name: &str| {
+        let kind = template.kind.strip_suffix("Template").unwrap_or(&template.kind);
+        refer(&template.api_version, kind, name)
+    };
+    let mut machine = json!({
+        "clusterName": cluster.name,
+        "version": version,
+        "bootstrap": {"configRef": refer(&class.bootstrap, &named.bootstrap)},
+        "infrastructureRef": refer(&class.machines, &named.machines),
+    });
+    for name in ["deletion", "minReadySeconds", "taints"] {
+        if let Some(value) = settings.get(name).filter(|value| **value != json!({})) {
+            machine[name] = value.clone();
+        }
+    }
+    let mut spec = json!({
+        "clusterName": cluster.name,
+        "template": {"metadata": metadata(all.clone()), "spec": machine},
+    });
+    if let Some(replicas) = &said.replicas {
+        spec["replicas"] = json!(replicas.value);
+    }
+    if let Some(domains) = settings.get("failureDomains") {
+        spec["failureDomains"] = domains.clone();
+    }
+    json!({
+        "apiVersion": CORE,
+        "kind": "MachinePool",
+        "metadata": about(cluster, &named.object, all),
         "spec": spec,
     })
 }

@@ -6,8 +6,8 @@ use super::{
     finding::Report,
     limits::{MAX_PATCHES, MAX_VARIABLES, MAX_WORKERS},
     parts::{
-        HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, health_check, metadata, metadata_at,
-        naming, reference, referring, rollout,
+        HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, WorkerKind, health_check, metadata,
+        metadata_at, naming, reference, referring, rollout,
     },
     read::Fields,
     settings::{Settings, settings},
@@ -28,11 +28,9 @@ pub struct Class {
     pub control_plane: ControlPlaneClass,
     /// Template for the name of the cluster's infrastructure.
     pub infrastructure_naming: Option<Placed<String>>,
-    /// Classes of machine deployments.
+    /// Classes of machine deployments, then those of machine pools.
     pub workers: Vec<WorkerClass>,
-    /// True if it offers machine pools, which no cluster may use here.
-    pub offers_machine_pools: bool,
-    /// Variables of clusters, with their schemas.
+    /// What clusters may say, and the schemas of it.
     pub variables: Vec<Definition>,
     /// The whole class as written, for the reader of its patches.
     pub spec: Value,
@@ -57,9 +55,11 @@ pub struct ControlPlaneClass {
     pub settings: Settings,
 }
 
-/// A class of machine deployments.
+/// A class of machine deployments or of machine pools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WorkerClass {
+    /// Machine deployments or machine pools.
+    pub kind: WorkerKind,
     /// Its path.
     pub field: String,
     /// Its name.
@@ -68,7 +68,7 @@ pub struct WorkerClass {
     pub metadata: Metadata,
     /// The template of what makes a machine a node.
     pub bootstrap: Reference,
-    /// The template of machines.
+    /// The template of machines, or of a pool.
     pub machines: Reference,
     /// Health check of the machines.
     pub health_check: Option<HealthCheck>,
@@ -97,8 +97,9 @@ pub struct Definition {
 
 impl Class {
     /// A class of workers by its name.
-    pub fn worker(&self, class: &str) -> Option<&WorkerClass> {
-        self.workers.iter().find(|worker| worker.class == class)
+    pub fn worker(&self, kind: WorkerKind, class: &str) -> Option<&WorkerClass> {
+        let mut workers = self.workers.iter();
+        workers.find(|worker| worker.kind == kind && worker.class == class)
     }
 
     /// The version in which it makes objects of a kind, or names templates of it.
@@ -154,7 +155,13 @@ impl Class {
             Spelling::V1Beta2 => naming(&infrastructure, "naming", report),
         };
         let control_plane = control_plane(&fields, spelling, report);
-        let workers = fields.within("workers", &["machineDeployments", "machinePools"], report);
+        let lists = fields.within("workers", &WorkerKind::ALL.map(WorkerKind::list), report);
+        let mut workers = Vec::new();
+        for kind in WorkerKind::ALL {
+            for (path, item) in lists.items(kind.list(), MAX_WORKERS, report) {
+                workers.push(worker(kind, &path, item, spelling, report));
+            }
+        }
         patches(&fields, report);
         Self {
             origin: report.origin.clone(),
@@ -163,15 +170,7 @@ impl Class {
             infrastructure: reference(&infrastructure, spelling, report),
             control_plane,
             infrastructure_naming,
-            workers: workers
-                .items("machineDeployments", MAX_WORKERS, report)
-                .into_iter()
-                .map(|(path, item)| worker(&path, item, spelling, report))
-                .collect(),
-            offers_machine_pools: workers
-                .get("machinePools")
-                .and_then(Value::as_array)
-                .is_some_and(|pools| !pools.is_empty()),
+            workers,
             variables: fields
                 .items("variables", MAX_VARIABLES, report)
                 .into_iter()
@@ -220,36 +219,69 @@ fn control_plane(spec: &Fields<'_>, spelling: Spelling, report: &mut Report) -> 
     }
 }
 
-fn worker(path: &str, item: &Value, spelling: Spelling, report: &mut Report) -> WorkerClass {
-    let known: &[&str] = match spelling {
-        Spelling::V1Beta1 => &[
-            "class",
-            "template",
-            "machineHealthCheck",
-            "failureDomain",
-            "namingStrategy",
-            "nodeDrainTimeout",
-            "nodeVolumeDetachTimeout",
-            "nodeDeletionTimeout",
-            "minReadySeconds",
-            "readinessGates",
-            "taints",
-            "strategy",
-        ],
-        Spelling::V1Beta2 => &[
-            "class",
-            "metadata",
-            "bootstrap",
-            "infrastructure",
-            "healthCheck",
-            "failureDomain",
-            "naming",
-            "deletion",
-            "minReadySeconds",
-            "readinessGates",
-            "taints",
-            "rollout",
-        ],
+const OLDER_DEPLOYMENT: &[&str] = &[
+    "class",
+    "template",
+    "machineHealthCheck",
+    "failureDomain",
+    "namingStrategy",
+    "nodeDrainTimeout",
+    "nodeVolumeDetachTimeout",
+    "nodeDeletionTimeout",
+    "minReadySeconds",
+    "readinessGates",
+    "taints",
+    "strategy",
+];
+const DEPLOYMENT: &[&str] = &[
+    "class",
+    "metadata",
+    "bootstrap",
+    "infrastructure",
+    "healthCheck",
+    "failureDomain",
+    "naming",
+    "deletion",
+    "minReadySeconds",
+    "readinessGates",
+    "taints",
+    "rollout",
+];
+const OLDER_POOL: &[&str] = &[
+    "class",
+    "template",
+    "failureDomains",
+    "namingStrategy",
+    "nodeDrainTimeout",
+    "nodeVolumeDetachTimeout",
+    "nodeDeletionTimeout",
+    "minReadySeconds",
+    "taints",
+];
+const POOL: &[&str] = &[
+    "class",
+    "metadata",
+    "bootstrap",
+    "infrastructure",
+    "failureDomains",
+    "naming",
+    "deletion",
+    "minReadySeconds",
+    "taints",
+];
+
+fn worker(
+    kind: WorkerKind,
+    path: &str,
+    item: &Value,
+    spelling: Spelling,
+    report: &mut Report,
+) -> WorkerClass {
+    let known = match (kind, spelling) {
+        (WorkerKind::MachineDeployment, Spelling::V1Beta1) => OLDER_DEPLOYMENT,
+        (WorkerKind::MachineDeployment, Spelling::V1Beta2) => DEPLOYMENT,
+        (WorkerKind::MachinePool, Spelling::V1Beta1) => OLDER_POOL,
+        (WorkerKind::MachinePool, Spelling::V1Beta2) => POOL,
     };
     let fields = Fields::open(Some(item), path, known, report);
     let template = match spelling {
@@ -260,6 +292,7 @@ fn worker(path: &str, item: &Value, spelling: Spelling, report: &mut Report) -> 
     };
     let template = template.as_ref().unwrap_or(&fields);
     WorkerClass {
+        kind,
         field: path.to_owned(),
         class: fields.text("class", report),
         metadata: metadata(template, report),

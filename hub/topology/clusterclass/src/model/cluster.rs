@@ -7,8 +7,8 @@ use super::{
     finding::Report,
     limits::MAX_WORKERS,
     parts::{
-        HealthCheck, Metadata, Placed, Rollout, Spelling, Variable, health_check, metadata, overrides,
-        rollout, variables,
+        HealthCheck, Metadata, Placed, Rollout, Spelling, Variable, WorkerKind, health_check, metadata,
+        overrides, rollout, variables,
     },
     read::Fields,
     settings::{Settings, settings},
@@ -60,10 +60,8 @@ pub struct Topology {
     pub version: Placed<String>,
     /// The control plane.
     pub control_plane: ControlPlaneTopology,
-    /// Machine deployments.
+    /// Machine deployments, then machine pools.
     pub workers: Vec<WorkerTopology>,
-    /// True if it has machine pools, which are left out here.
-    pub has_machine_pools: bool,
     /// Values of the class's variables.
     pub variables: Vec<Variable>,
 }
@@ -83,9 +81,11 @@ pub struct ControlPlaneTopology {
     pub overrides: Vec<Variable>,
 }
 
-/// A machine deployment of a topology.
+/// A machine deployment or a machine pool of a topology.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerTopology {
+    /// Machine deployment or machine pool.
+    pub kind: WorkerKind,
     /// Its path.
     pub field: String,
     /// Its class's name.
@@ -214,8 +214,7 @@ fn topology(value: &Value, spelling: Spelling, namespace: &str, report: &mut Rep
             (class, named.text("namespace", report))
         }
     };
-    let workers = fields.within("workers", &["machineDeployments", "machinePools"], report);
-    workers.left_out("machinePools", "machine pools", report);
+    let lists = fields.within("workers", &WorkerKind::ALL.map(WorkerKind::list), report);
     Topology {
         class,
         class_namespace: if written.is_empty() {
@@ -228,14 +227,7 @@ fn topology(value: &Value, spelling: Spelling, namespace: &str, report: &mut Rep
             value: fields.text("version", report),
         },
         control_plane: control_plane(&fields, spelling, report),
-        workers: workers
-            .items("machineDeployments", MAX_WORKERS, report)
-            .into_iter()
-            .map(|(path, item)| worker(path, item, spelling, report))
-            .collect(),
-        has_machine_pools: workers
-            .get("machinePools")
-            .is_some_and(|pools| pools.as_array().is_none_or(|pools| !pools.is_empty())),
+        workers: workers(&lists, spelling, report),
         variables: variables(&fields, "variables", report),
     }
 }
@@ -276,42 +268,88 @@ fn control_plane(topology: &Fields<'_>, spelling: Spelling, report: &mut Report)
     }
 }
 
-fn worker(path: String, item: &Value, spelling: Spelling, report: &mut Report) -> WorkerTopology {
-    let known: &[&str] = match spelling {
-        Spelling::V1Beta1 => &[
-            "class",
-            "name",
-            "metadata",
-            "replicas",
-            "failureDomain",
-            "machineHealthCheck",
-            "nodeDrainTimeout",
-            "nodeVolumeDetachTimeout",
-            "nodeDeletionTimeout",
-            "minReadySeconds",
-            "readinessGates",
-            "taints",
-            "rollout",
-            "strategy",
-            "variables",
-        ],
-        Spelling::V1Beta2 => &[
-            "class",
-            "name",
-            "metadata",
-            "replicas",
-            "failureDomain",
-            "healthCheck",
-            "deletion",
-            "minReadySeconds",
-            "readinessGates",
-            "taints",
-            "rollout",
-            "variables",
-        ],
+fn workers(lists: &Fields<'_>, spelling: Spelling, report: &mut Report) -> Vec<WorkerTopology> {
+    let mut workers = Vec::new();
+    for kind in WorkerKind::ALL {
+        for (path, item) in lists.items(kind.list(), MAX_WORKERS, report) {
+            workers.push(worker(kind, path, item, spelling, report));
+        }
+    }
+    workers
+}
+
+const OLDER_DEPLOYMENT: &[&str] = &[
+    "class",
+    "name",
+    "metadata",
+    "replicas",
+    "failureDomain",
+    "machineHealthCheck",
+    "nodeDrainTimeout",
+    "nodeVolumeDetachTimeout",
+    "nodeDeletionTimeout",
+    "minReadySeconds",
+    "readinessGates",
+    "taints",
+    "rollout",
+    "strategy",
+    "variables",
+];
+const DEPLOYMENT: &[&str] = &[
+    "class",
+    "name",
+    "metadata",
+    "replicas",
+    "failureDomain",
+    "healthCheck",
+    "deletion",
+    "minReadySeconds",
+    "readinessGates",
+    "taints",
+    "rollout",
+    "variables",
+];
+const OLDER_POOL: &[&str] = &[
+    "class",
+    "name",
+    "metadata",
+    "replicas",
+    "failureDomains",
+    "nodeDrainTimeout",
+    "nodeVolumeDetachTimeout",
+    "nodeDeletionTimeout",
+    "minReadySeconds",
+    "taints",
+    "variables",
+];
+const POOL: &[&str] = &[
+    "class",
+    "name",
+    "metadata",
+    "replicas",
+    "failureDomains",
+    "deletion",
+    "minReadySeconds",
+    "taints",
+    "variables",
+];
+
+fn worker(
+    kind: WorkerKind,
+    path: String,
+    item: &Value,
+    spelling: Spelling,
+    report: &mut Report,
+) -> WorkerTopology {
+    let known = match (kind, spelling) {
+        (WorkerKind::MachineDeployment, Spelling::V1Beta1) => OLDER_DEPLOYMENT,
+        (WorkerKind::MachineDeployment, Spelling::V1Beta2) => DEPLOYMENT,
+        (WorkerKind::MachinePool, Spelling::V1Beta1) => OLDER_POOL,
+        (WorkerKind::MachinePool, Spelling::V1Beta2) => POOL,
     };
     let fields = Fields::open(Some(item), &path, known, report);
     WorkerTopology {
+        kind,
         class: fields.text("class", report),
         name: fields.text("name", report),
         metadata: metadata(&fields, report),

@@ -22,7 +22,7 @@ pub use self::{
     class::{Class, ControlPlaneClass, Definition, WorkerClass},
     cluster::{Cluster, ControlPlaneTopology, Network, Topology, WorkerTopology, class_of},
     finding::{Finding, Report},
-    parts::{HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, Variable},
+    parts::{HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, Variable, WorkerKind},
     settings::Settings,
     version::{Version, may_follow},
 };

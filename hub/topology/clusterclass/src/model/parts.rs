@@ -30,6 +30,53 @@ impl Spelling {
     }
 }
 
+/// A kind of workers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WorkerKind {
+    /// Machines of their own, from templates.
+    #[default]
+    MachineDeployment,
+    /// Machines that a provider keeps as a whole, such as a scaling group.
+    MachinePool,
+}
+
+impl WorkerKind {
+    /// Both, in the order in which they are planned.
+    pub const ALL: [Self; 2] = [Self::MachineDeployment, Self::MachinePool];
+
+    /// The kind of their objects.
+    pub fn kind(self) -> &'static str {
+        self.one_of("MachineDeployment", "MachinePool")
+    }
+
+    /// Their list in `workers` of a class and of a topology.
+    pub fn list(self) -> &'static str {
+        self.one_of("machineDeployments", "machinePools")
+    }
+
+    /// Their part of `builtin`, and of what templates of names are given.
+    pub fn builtin(self) -> &'static str {
+        self.one_of("machineDeployment", "machinePool")
+    }
+
+    /// The first part of their places.
+    pub fn place(self) -> &'static str {
+        self.one_of("machine-deployment", "machine-pool")
+    }
+
+    /// One of them in a sentence.
+    pub fn words(self) -> &'static str {
+        self.one_of("machine deployment", "machine pool")
+    }
+
+    fn one_of(self, deployment: &'static str, pool: &'static str) -> &'static str {
+        match self {
+            Self::MachineDeployment => deployment,
+            Self::MachinePool => pool,
+        }
+    }
+}
+
 /// A value and where it is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placed<T> {

@@ -9,8 +9,8 @@ use super::{
     read::{Fields, seconds},
 };
 
-/// Fields that are handed on as v1beta2 writes them: `deletion`, `failureDomain`, `minReadySeconds`, `readinessGates`,
-/// `remediation` (`maxInFlight` alone), `rollout`, `taints`.
+/// Fields that are handed on as v1beta2 writes them: `deletion`, `failureDomain`, `failureDomains`, `minReadySeconds`,
+/// `readinessGates`, `remediation` (`maxInFlight` alone), `rollout`, `taints`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Settings(pub Map<String, Value>);
 
@@ -37,7 +37,13 @@ impl Settings {
     }
 }
 
-const SHARED: &[&str] = &["failureDomain", "minReadySeconds", "readinessGates", "taints"];
+const SHARED: &[&str] = &[
+    "failureDomain",
+    "failureDomains",
+    "minReadySeconds",
+    "readinessGates",
+    "taints",
+];
 const TIMEOUTS: [(&str, &str); 3] = [
     ("nodeDrainTimeout", "nodeDrainTimeoutSeconds"),
     ("nodeVolumeDetachTimeout", "nodeVolumeDetachTimeoutSeconds"),

@@ -82,7 +82,7 @@ fn both_spellings_of_a_class_mean_the_same() {
     assert_eq!(check(older), (180, "33%".into()));
     assert_eq!(check(older), check(newer));
     let worker = |class: &Class| {
-        let worker = class.worker("linux").unwrap();
+        let worker = class.worker(WorkerKind::MachineDeployment, "linux").unwrap();
         let surge = worker.rollout.clone().unwrap().max_surge.unwrap().value;
         (
             worker.metadata.labels.clone(),
@@ -172,15 +172,11 @@ fn the_proposals_labels_beside_metadata_are_told() {
 fn what_is_left_out_is_refused_with_its_field() {
     let estate = read(
         "apiVersion: cluster.x-k8s.io/v1beta2\nkind: ClusterClass\nmetadata: {name: a}\nspec:\n  \
-        patches: [{name: p, external: {generatePatchesExtension: x}}]\n  workers: {machinePools: [{class: p}]}\n  \
+        patches: [{name: p, external: {generatePatchesExtension: x}}]\n  \
         upgrade: {external: {}}\n---\n\
         apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata:\n  name: c\n  \
         annotations: {before-upgrade.hook.cluster.cluster.x-k8s.io/x: ''}\nspec:\n  topology:\n    \
-        variables: [{name: v, definitionFrom: x, value: 1}]\n    workers: {machinePools: [{}]}\n",
-    );
-    assert!(
-        estate.classes.values().all(|class| class.offers_machine_pools),
-        "it may offer what nobody uses"
+        variables: [{name: v, definitionFrom: x, value: 1}]\n",
     );
     assert_eq!(
         told(&estate),
@@ -191,8 +187,79 @@ fn what_is_left_out_is_refused_with_its_field() {
                 "left-out",
                 "metadata.annotations[before-upgrade.hook.cluster.cluster.x-k8s.io/x]"
             ),
-            ("left-out", "spec.topology.workers.machinePools"),
             ("left-out", "spec.topology.variables[0].definitionFrom"),
+        ]
+    );
+}
+
+#[test]
+fn machine_pools_of_both_spellings_are_one() {
+    let pools = |version: &str, class: &str, pool: &str| {
+        read(&format!(
+            "apiVersion: cluster.x-k8s.io/{version}\nkind: ClusterClass\nmetadata: {{name: k}}\nspec: {{workers: \
+            {{machineDeployments: [{{class: a}}], machinePools: [{class}]}}}}\n---\napiVersion: \
+            cluster.x-k8s.io/{version}\nkind: Cluster\nmetadata: {{name: c}}\nspec: {{topology: {{workers: \
+            {{machinePools: [{pool}]}}}}}}\n"
+        ))
+    };
+    let older = pools(
+        "v1beta1",
+        "{class: a, template: {metadata: {labels: {l: '1'}}, bootstrap: {ref: {kind: B}}, infrastructure: {ref: {kind: \
+         I}}}, failureDomains: [x], namingStrategy: {template: t}, nodeDrainTimeout: 1m, taints: [{key: k}], \
+         minReadySeconds: 3}",
+        "{class: a, name: p, failureDomains: [y], nodeDeletionTimeout: 5s, replicas: 2, variables: {overrides: [{name: \
+         v, value: 1}]}}",
+    );
+    let newer = pools(
+        "v1beta2",
+        "{class: a, metadata: {labels: {l: '1'}}, bootstrap: {templateRef: {kind: B}}, infrastructure: {templateRef: \
+         {kind: I}}, failureDomains: [x], naming: {template: t}, deletion: {nodeDrainTimeoutSeconds: 60}, taints: \
+         [{key: k}], minReadySeconds: 3}",
+        "{class: a, name: p, failureDomains: [y], deletion: {nodeDeletionTimeoutSeconds: 5}, replicas: 2, variables: \
+         {overrides: [{name: v, value: 1}]}}",
+    );
+    for estate in [&older, &newer] {
+        assert_eq!(told(estate), []);
+        let class = estate.classes.values().next().expect("a class");
+        let pool = class.worker(WorkerKind::MachinePool, "a").expect("its pools");
+        assert_eq!(pool.field, "spec.workers.machinePools[0]");
+        assert_eq!(
+            (pool.bootstrap.kind.as_str(), pool.machines.kind.as_str()),
+            ("B", "I")
+        );
+        assert_eq!(pool.metadata.labels["l"], "1");
+        assert_eq!(pool.naming.as_ref().map(|one| one.value.as_str()), Some("t"));
+        assert_eq!(
+            pool.settings.get("deletion"),
+            Some(&json!({"nodeDrainTimeoutSeconds": 60}))
+        );
+        assert_eq!(pool.settings.get("failureDomains"), Some(&json!(["x"])));
+        let cluster = estate.clusters.values().next().expect("a Cluster");
+        let said = &cluster.topology.as_ref().expect("a topology").workers[0];
+        assert_eq!((said.kind, said.name.as_str()), (WorkerKind::MachinePool, "p"));
+        assert_eq!(said.settings.get("failureDomains"), Some(&json!(["y"])));
+        assert_eq!(
+            said.settings.get("deletion"),
+            Some(&json!({"nodeDeletionTimeoutSeconds": 5}))
+        );
+        assert_eq!(
+            (said.replicas.as_ref().map(|one| one.value), said.overrides.len()),
+            (Some(2), 1)
+        );
+    }
+    let both = pools(
+        "v1beta2",
+        "{class: a, healthCheck: {}}",
+        "{class: a, name: p, failureDomain: x}",
+    );
+    assert_eq!(
+        told(&both),
+        [
+            ("unknown-field", "spec.workers.machinePools[0].healthCheck"),
+            (
+                "unknown-field",
+                "spec.topology.workers.machinePools[0].failureDomain"
+            ),
         ]
     );
 }

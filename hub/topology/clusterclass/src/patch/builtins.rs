@@ -63,8 +63,7 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Returns true if a path is `builtin` or an existing path below it. The paths of machine pools exist, and have no
-/// value here.
+/// Returns true if a path is `builtin`, or one below it that exists.
 pub(super) fn exists(path: &str) -> bool {
     let Some(path) = path.strip_prefix("builtin.") else {
         return path == "builtin";

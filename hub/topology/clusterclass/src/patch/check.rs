@@ -11,7 +11,7 @@ use super::{
     values::BUILTIN,
 };
 use crate::{
-    model::{Class, Reference},
+    model::{Class, Reference, WorkerKind},
     template::{Problem, examine},
 };
 
@@ -96,11 +96,11 @@ impl Checker<'_> {
                 self.add(Rule::SelectorIncomplete, place, field, why);
             }
         }
-        let names = &selector.machine_deployment_classes;
-        let other = selector.infrastructure_cluster || selector.machine_pools;
-        if !selector.control_plane && !other && names.is_empty() {
-            let why =
-                "it selects nothing; give controlPlane, infrastructureCluster or machineDeploymentClass";
+        let of_workers = |kind: WorkerKind| !selector.classes(kind).is_empty();
+        let of_cluster = selector.infrastructure_cluster || selector.control_plane;
+        if !of_cluster && !WorkerKind::ALL.into_iter().any(of_workers) {
+            let why = "it selects nothing; give controlPlane, infrastructureCluster, machineDeploymentClass or \
+                       machinePoolClass";
             self.add(Rule::SelectorEmpty, place, "selector.matchResources", why);
             return;
         }
@@ -116,22 +116,31 @@ impl Checker<'_> {
                 "neither the control plane nor its machines have a template of this apiVersion and kind";
             self.unmatched(place, "controlPlane", why);
         }
-        for (index, name) in names.iter().enumerate() {
-            let field = format!("machineDeploymentClass.names[{index}]");
+        for kind in WorkerKind::ALL {
+            self.selector_of_workers(kind, selector, place);
+        }
+    }
+
+    fn selector_of_workers(&mut self, kind: WorkerKind, selector: &Selector, place: &Place) {
+        let class = self.class;
+        let is = |reference: &Reference| reference.is(&selector.api_version, &selector.kind);
+        for (index, name) in selector.classes(kind).iter().enumerate() {
+            let field = format!("{}Class.names[{index}]", kind.builtin());
             if !is_name(name) {
                 let field = format!("selector.matchResources.{field}");
                 let why = "it is no name of a class, or one with a single * at its start or its end";
                 self.add(Rule::SelectorName, place, &field, why);
                 continue;
             }
-            let found = class
-                .workers
-                .iter()
+            let mut workers = class.workers.iter().filter(|one| one.kind == kind);
+            let found = workers
                 .any(|one| select::names(name, &one.class) && (is(&one.bootstrap) || is(&one.machines)));
             if !found {
-                let why =
-                    "no machine deployments of such a class have a template of this apiVersion and kind";
-                self.unmatched(place, &field, why);
+                let why = format!(
+                    "no {}s of such a class have a template of this apiVersion and kind",
+                    kind.words()
+                );
+                self.unmatched(place, &field, &why);
             }
         }
     }

@@ -10,7 +10,7 @@ use super::{
     target::{Role, Workers, is_bookkeeping},
     values::{self, BUILTIN},
 };
-use crate::model::{self, Class, Metadata, Reference, Topology, Variable, WorkerTopology};
+use crate::model::{self, Class, Metadata, Reference, Topology, Variable, WorkerKind, WorkerTopology};
 
 /// A cluster's values for patches.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,7 +19,7 @@ pub struct Cluster {
     pub global: Map<String, Value>,
     /// Further values for templates of the control plane and its machines.
     pub control_plane: Map<String, Value>,
-    /// The machine deployments, and what their templates are given above the first.
+    /// The machine deployments and pools, and what their templates are given above the first.
     pub workers: Vec<(Workers, Map<String, Value>)>,
 }
 
@@ -27,7 +27,7 @@ pub struct Cluster {
 ///
 /// # Errors
 ///
-/// One line: the field and what would do. Machine pools are refused.
+/// One line: the field and what would do.
 pub fn read(cluster: &model::Cluster, class: &Class) -> Result<Cluster, String> {
     let topology = cluster
         .topology
@@ -41,9 +41,6 @@ pub fn read(cluster: &model::Cluster, class: &Class) -> Result<Cluster, String> 
             shown(&class.name)
         ));
     }
-    if topology.has_machine_pools {
-        return Err("spec.topology.workers.machinePools: machine pools are not supported here".to_owned());
-    }
     let mut global = variables(&topology.variables, class)?;
     let about = of_cluster(cluster, topology);
     global.insert(BUILTIN.to_owned(), json!({ "cluster": about }));
@@ -51,7 +48,7 @@ pub fn read(cluster: &model::Cluster, class: &Class) -> Result<Cluster, String> 
     let about = of_control_plane(cluster, topology, class);
     control_plane.insert(BUILTIN.to_owned(), json!({ "controlPlane": about }));
     let workers = topology.workers.iter();
-    let workers = workers.map(|one| machine_deployment(cluster, topology, class, one));
+    let workers = workers.map(|one| of_workers(cluster, topology, class, one));
     Ok(Cluster {
         global,
         control_plane,
@@ -59,16 +56,17 @@ pub fn read(cluster: &model::Cluster, class: &Class) -> Result<Cluster, String> 
     })
 }
 
-/// The values known without a Cluster: each class of machine deployments has one, of the class's name.
+/// The variables without a Cluster: each class of machine deployments or pools may have one, called as the class.
 pub fn of_class(class: &Class) -> Cluster {
     let workers = class.workers.iter().map(|one| {
         let workers = Workers {
+            kind: one.kind,
             class: one.class.clone(),
             name: one.class.clone(),
         };
         let about = json!({"class": one.class, "topologyName": one.class});
         let mut variables = Map::new();
-        variables.insert(BUILTIN.to_owned(), json!({ "machineDeployment": about }));
+        variables.insert(BUILTIN.to_owned(), json!({ one.kind.builtin(): about }));
         (workers, variables)
     });
     Cluster {
@@ -93,7 +91,7 @@ impl Cluster {
                 .map(|one| of_plane(Role::ControlPlaneMachines, one)),
         );
         for (workers, variables) in &self.workers {
-            if let Some(class) = class.worker(&workers.class) {
+            if let Some(class) = class.worker(workers.kind, &workers.class) {
                 places.push((
                     Role::Bootstrap(workers.clone()),
                     &class.bootstrap,
@@ -109,8 +107,8 @@ impl Cluster {
         places
     }
 
-    /// Puts variables over those of the cluster. The parts of `builtin` about the control plane and machine deployments
-    /// are for their templates only; a deployment keeps its class and its name.
+    /// Puts variables over those of the cluster. Of `builtin`, what is about the control plane and workers is for their
+    /// templates only; workers keep their class and their name.
     ///
     /// # Errors
     ///
@@ -127,12 +125,10 @@ impl Cluster {
         put(&mut self.global, part("cluster"));
         put(&mut self.control_plane, part("controlPlane"));
         for (workers, variables) in &mut self.workers {
-            put(variables, part("machineDeployment"));
+            let of_kind = workers.kind.builtin();
+            put(variables, part(of_kind));
             let own = json!({"class": workers.class, "topologyName": workers.name});
-            put(
-                variables,
-                Some(Map::from_iter([("machineDeployment".to_owned(), own)])),
-            );
+            put(variables, Some(Map::from_iter([(of_kind.to_owned(), own)])));
         }
         Ok(())
     }
@@ -143,11 +139,11 @@ impl Cluster {
         put(&mut self.control_plane, Some(about));
     }
 
-    /// Adds the values of a machine deployment once it has a name, for its templates; `name` is the topology's.
-    pub fn know_workers(&mut self, name: &str, about: &Value) {
+    /// Adds what is known of workers once they have a name, for their templates; `name` is the topology's.
+    pub fn know_workers(&mut self, kind: WorkerKind, name: &str, about: &Value) {
         for (workers, variables) in &mut self.workers {
-            if workers.name == name {
-                let about = Map::from_iter([("machineDeployment".to_owned(), about.clone())]);
+            if workers.kind == kind && workers.name == name {
+                let about = Map::from_iter([(kind.builtin().to_owned(), about.clone())]);
                 put(variables, Some(about));
             }
         }
@@ -161,7 +157,7 @@ fn put(variables: &mut Map<String, Value>, builtin: Option<Map<String, Value>>) 
     }
 }
 
-fn machine_deployment(
+fn of_workers(
     cluster: &model::Cluster,
     topology: &Topology,
     class: &Class,
@@ -174,12 +170,13 @@ fn machine_deployment(
         }
     }
     let workers = Workers {
+        kind: one.kind,
         class: one.class.clone(),
         name: one.name.clone(),
     };
-    let known = class.worker(&workers.class).ok_or_else(|| {
-        let said = shown(&workers.class);
-        format!("{place}.class: the class has no machine deployments of class {said}")
+    let known = class.worker(one.kind, &workers.class).ok_or_else(|| {
+        let (said, words) = (shown(&workers.class), one.kind.words());
+        format!("{place}.class: the class has no {words}s of class {said}")
     })?;
     let mut own = variables(&one.overrides, class)?;
     let mut about = json!({"class": workers.class, "topologyName": workers.name});
@@ -191,7 +188,7 @@ fn machine_deployment(
     );
     let said = metadata(owned::of_worker(cluster, known, one));
     set(&mut about, "metadata", Some(said));
-    own.insert(BUILTIN.to_owned(), json!({ "machineDeployment": about }));
+    own.insert(BUILTIN.to_owned(), json!({ one.kind.builtin(): about }));
     Ok((workers, own))
 }
 

@@ -3,6 +3,8 @@
 
 use serde_json::Value;
 
+use crate::model::WorkerKind;
+
 /// A patch: definitions that apply under one condition.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Patch {
@@ -42,8 +44,18 @@ pub struct Selector {
     pub infrastructure_cluster: bool,
     /// Classes of machine deployments by name; `*` matches anything, at the start or at the end.
     pub machine_deployment_classes: Vec<String>,
-    /// Machine pools, too. They match nothing here; without them a selector is not empty.
-    pub machine_pools: bool,
+    /// Classes of machine pools, the same.
+    pub machine_pool_classes: Vec<String>,
+}
+
+impl Selector {
+    /// Names of classes of a kind of workers.
+    pub fn classes(&self, kind: WorkerKind) -> &[String] {
+        match kind {
+            WorkerKind::MachineDeployment => &self.machine_deployment_classes,
+            WorkerKind::MachinePool => &self.machine_pool_classes,
+        }
+    }
 }
 
 /// One step of a definition.

@@ -26,8 +26,6 @@ pub enum Rule {
     NothingDefined,
     /// An external patch, which this product does not run.
     External,
-    /// A selector of machine pools, which this product does not have.
-    MachinePools,
     /// A selector without `apiVersion` or `kind`.
     SelectorIncomplete,
     /// A selector that selects nothing.
@@ -81,7 +79,6 @@ impl Rule {
             Self::EnabledIf => "enabled-if",
             Self::NothingDefined => "nothing-defined",
             Self::External => "external",
-            Self::MachinePools => "machine-pools",
             Self::SelectorIncomplete => "selector-incomplete",
             Self::SelectorEmpty => "selector-empty",
             Self::SelectorName => "selector-name",
@@ -106,7 +103,7 @@ impl Rule {
 
     /// Returns true if the finding disables the patch; otherwise the patch is valid and probably a mistake.
     pub fn is_error(self) -> bool {
-        !matches!(self, Self::NotTaken | Self::NoValue | Self::MachinePools)
+        !matches!(self, Self::NotTaken | Self::NoValue)
     }
 }
 

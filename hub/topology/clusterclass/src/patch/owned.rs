@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::target::is_bookkeeping;
-use crate::model::{Cluster, Metadata, Reference, WorkerClass, WorkerTopology};
+use crate::model::{Cluster, Metadata, Reference, WorkerClass, WorkerKind, WorkerTopology};
 
 /// The label with the cluster's name.
 pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
@@ -11,14 +11,24 @@ pub const CLUSTER_NAME: &str = "cluster.x-k8s.io/cluster-name";
 pub const OWNED: &str = "topology.cluster.x-k8s.io/owned";
 /// The label with the name of a machine deployment in the topology.
 pub const DEPLOYMENT_NAME: &str = "topology.cluster.x-k8s.io/deployment-name";
+/// The label with the name of a machine pool in the topology.
+pub const POOL_NAME: &str = "topology.cluster.x-k8s.io/pool-name";
 /// The annotation with the name of the template that an object came from.
 pub const CLONED_FROM_NAME: &str = "cluster.x-k8s.io/cloned-from-name";
 /// The annotation with the template's kind and group.
 pub const CLONED_FROM_KIND: &str = "cluster.x-k8s.io/cloned-from-groupkind";
-/// The annotation of machine deployments at which, and behind which, upgrades stop.
+/// The annotation of workers at which, and behind which, upgrades of their kind stop.
 pub const HOLD_UPGRADES: &str = "topology.cluster.x-k8s.io/hold-upgrade-sequence";
-/// The annotation of machine deployments that upgrades pass over.
+/// The annotation of workers that upgrades pass over.
 pub const DEFER_UPGRADE: &str = "topology.cluster.x-k8s.io/defer-upgrade";
+
+/// The label with the name that workers of a kind have in the topology.
+pub fn name_label(kind: WorkerKind) -> &'static str {
+    match kind {
+        WorkerKind::MachineDeployment => DEPLOYMENT_NAME,
+        WorkerKind::MachinePool => POOL_NAME,
+    }
+}
 
 /// Labels of all that belongs to a topology.
 pub fn labels(cluster: &str) -> BTreeMap<String, String> {
@@ -44,13 +54,14 @@ pub fn of_control_plane(cluster: &Cluster, class: &Metadata, topology: &Metadata
     all
 }
 
-/// The fields of a machine deployment; the annotations that steer upgrades are the topology's alone.
+/// Those of a machine deployment or pool; the annotations that steer upgrades are the topology's alone.
 pub fn of_worker(cluster: &Cluster, class: &WorkerClass, worker: &WorkerTopology) -> Metadata {
     let mut all = over(&class.metadata, &worker.metadata);
     all.annotations.remove(HOLD_UPGRADES);
     all.annotations.remove(DEFER_UPGRADE);
     all.labels.extend(labels(&cluster.name));
-    all.labels.insert(DEPLOYMENT_NAME.to_owned(), worker.name.clone());
+    all.labels
+        .insert(name_label(worker.kind).to_owned(), worker.name.clone());
     all
 }
 

@@ -109,31 +109,28 @@ impl Reader {
         ];
         let within = "selector.matchResources";
         let resources = self.object(fields.get("matchResources"), &known, place, within);
-        let machine_pools = resources.get("machinePoolClass").is_some();
-        if machine_pools {
-            let field = "selector.matchResources.machinePoolClass";
-            let why = "machine pools are not supported here: it selects nothing";
-            self.findings.add(Rule::MachinePools, place, field, None, why);
-        }
-        let within = "selector.matchResources.machineDeploymentClass";
-        let names = resources.get("machineDeploymentClass");
-        let names = self.object(names, &["names"], place, within).get("names");
-        let within = "selector.matchResources.machineDeploymentClass.names";
-        let mut machine_deployment_classes = Vec::new();
-        for name in self.list(names, MAX_ITEMS, place, within) {
-            match name.as_str() {
-                Some(name) => machine_deployment_classes.push(name.to_owned()),
-                None => self.refuse(Rule::Malformed, place, within, "a name is no text"),
-            }
-        }
         Selector {
             api_version,
             kind,
             control_plane: self.truth(resources, "controlPlane", place),
             infrastructure_cluster: self.truth(resources, "infrastructureCluster", place),
-            machine_deployment_classes,
-            machine_pools,
+            machine_deployment_classes: self.class_names(resources, "machineDeploymentClass", place),
+            machine_pool_classes: self.class_names(resources, "machinePoolClass", place),
         }
+    }
+
+    fn class_names(&mut self, resources: Fields<'_>, field: &str, place: &Place) -> Vec<String> {
+        let within = format!("selector.matchResources.{field}");
+        let names = self.object(resources.get(field), &["names"], place, &within);
+        let within = format!("{within}.names");
+        let mut all = Vec::new();
+        for name in self.list(names.get("names"), MAX_ITEMS, place, &within) {
+            match name.as_str() {
+                Some(name) => all.push(name.to_owned()),
+                None => self.refuse(Rule::Malformed, place, &within, "a name is no text"),
+            }
+        }
+        all
     }
 
     fn operation(&mut self, document: &Value, index: usize, place: &Place) -> Option<Operation> {
@@ -343,7 +340,7 @@ mod tests {
                     control_plane: true,
                     infrastructure_cluster: false,
                     machine_deployment_classes: vec!["linux-*".to_owned()],
-                    machine_pools: false,
+                    machine_pool_classes: Vec::new(),
                 },
                 operations: changes.into_iter().enumerate().map(operation).collect(),
             }],

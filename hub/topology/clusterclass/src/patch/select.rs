@@ -18,7 +18,7 @@ pub(super) fn matches(selector: &Selector, target: &Target) -> bool {
         Role::InfrastructureCluster => selector.infrastructure_cluster,
         Role::ControlPlane | Role::ControlPlaneMachines => selector.control_plane,
         Role::Bootstrap(workers) | Role::Infrastructure(workers) => selector
-            .machine_deployment_classes
+            .classes(workers.kind)
             .iter()
             .any(|name| names(name, &workers.class)),
     }
@@ -36,7 +36,7 @@ pub(super) fn names(name: &str, class: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::patch::target::Workers;
+    use crate::{model::WorkerKind, patch::target::Workers};
     use serde_json::{Map, json};
 
     #[test]
@@ -63,12 +63,15 @@ mod tests {
             control_plane: true,
             infrastructure_cluster: false,
             machine_deployment_classes: vec!["linux-*".to_owned()],
-            machine_pools: true,
+            machine_pool_classes: vec!["*-pool".to_owned()],
         };
-        let workers = |class: &str| Workers {
+        let of = |kind: WorkerKind, class: &str| Workers {
+            kind,
             class: class.to_owned(),
             name: "md".to_owned(),
         };
+        let workers = |class: &str| of(WorkerKind::MachineDeployment, class);
+        let pool = |class: &str| of(WorkerKind::MachinePool, class);
         let template = |api_version: &str, kind: &str| json!({"apiVersion": api_version, "kind": kind});
         let fits = |role: Role| {
             matches(
@@ -82,6 +85,13 @@ mod tests {
         assert!(fits(Role::Infrastructure(workers("linux-1"))));
         assert!(!fits(Role::Infrastructure(workers("windows"))));
         assert!(!fits(Role::InfrastructureCluster));
+        assert!(fits(Role::Bootstrap(pool("spot-pool"))));
+        assert!(fits(Role::Infrastructure(pool("spot-pool"))));
+        assert!(
+            !fits(Role::Infrastructure(pool("linux-1"))),
+            "each kind has names of its own"
+        );
+        assert!(!fits(Role::Infrastructure(workers("spot-pool"))));
         for (api_version, kind) in [("g/v2", "KTemplate"), ("g/v1", "Other")] {
             let target = Target::new(Role::ControlPlane, &template(api_version, kind), Map::new());
             assert!(!matches(&selector, &target), "{api_version} {kind}");

@@ -2,9 +2,13 @@
 
 use serde_json::{Map, Value};
 
-/// A machine deployment of a cluster.
+use crate::model::WorkerKind;
+
+/// A machine deployment or a machine pool of a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Workers {
+    /// Machine deployment or machine pool.
+    pub kind: WorkerKind,
     /// Its class.
     pub class: String,
     /// Its name in the cluster's topology; that of the class where no cluster is known.
@@ -20,9 +24,9 @@ pub enum Role {
     ControlPlane,
     /// The control plane's machines.
     ControlPlaneMachines,
-    /// The bootstrap configuration of a deployment's machines.
+    /// The template by which machines of a deployment or a pool become nodes.
     Bootstrap(Workers),
-    /// The machines of a deployment.
+    /// The machines of a deployment, or a pool.
     Infrastructure(Workers),
 }
 
@@ -33,8 +37,10 @@ impl Role {
             Self::InfrastructureCluster => "infrastructure-cluster".to_owned(),
             Self::ControlPlane => "control-plane".to_owned(),
             Self::ControlPlaneMachines => "control-plane-machines".to_owned(),
-            Self::Bootstrap(workers) => format!("machine-deployment/{}/bootstrap", workers.name),
-            Self::Infrastructure(workers) => format!("machine-deployment/{}/infrastructure", workers.name),
+            Self::Bootstrap(workers) => format!("{}/{}/bootstrap", workers.kind.place(), workers.name),
+            Self::Infrastructure(workers) => {
+                format!("{}/{}/infrastructure", workers.kind.place(), workers.name)
+            }
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::super::{
-    model::{Class, Cluster, Definition, Estate, Key, Reference, Report, Topology, Variable},
+    model::{Class, Cluster, Definition, Estate, Key, Reference, Report, Topology, Variable, WorkerKind},
     variables::Variables,
 };
 
@@ -42,7 +42,7 @@ pub(super) fn incompatible(old: &Class, new: &Class) -> Vec<(String, String)> {
         compare(old, new);
     }
     for worker in &old.workers {
-        if let Some(now) = new.worker(&worker.class) {
+        if let Some(now) = new.worker(worker.kind, &worker.class) {
             compare(&worker.machines, &now.machines);
         }
     }
@@ -63,15 +63,16 @@ fn template_kind_kept(old: &Class, new: &Class, _: &Estate, report: &mut Report)
 /// A class of workers that a cluster uses is not removed.
 fn worker_class_in_use(old: &Class, new: &Class, estate: &Estate, report: &mut Report) {
     for (cluster, topology) in estate.users(&key(new)) {
-        let used: BTreeSet<&str> = topology
+        let used: BTreeSet<(WorkerKind, &str)> = topology
             .workers
             .iter()
-            .map(|worker| worker.class.as_str())
+            .map(|worker| (worker.kind, worker.class.as_str()))
             .collect();
-        for class in used {
-            if old.worker(class).is_some() && new.worker(class).is_none() {
+        for (kind, class) in used {
+            if old.worker(kind, class).is_some() && new.worker(kind, class).is_none() {
                 let message = format!("class {class} is used by {} and must stay", shown(cluster));
-                report.say("worker-class-in-use", "spec.workers.machineDeployments", message);
+                let field = format!("spec.workers.{}", kind.list());
+                report.say("worker-class-in-use", field, message);
             }
         }
     }
@@ -96,7 +97,8 @@ fn health_check_in_use(old: &Class, new: &Class, estate: &Estate, report: &mut R
             .iter()
             .filter(|worker| relies(&worker.health_check))
         {
-            if let (Some(before), Some(now)) = (old.worker(&worker.class), new.worker(&worker.class))
+            let (kind, class) = (worker.kind, &worker.class);
+            if let (Some(before), Some(now)) = (old.worker(kind, class), new.worker(kind, class))
                 && before.health_check.is_some()
                 && now.health_check.is_none()
             {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        model::{Class, Metadata, Placed, Reference, Report, Version, may_follow},
+        model::{Class, Metadata, Placed, Reference, Report, Version, WorkerKind, may_follow},
         template,
     },
     names::{check_metadata, is_dns_label},
@@ -63,7 +63,7 @@ fn worker_class_unique(class: &Class, report: &mut Report) {
         let at = format!("{}.class", worker.field);
         if worker.class.is_empty() {
             report.say(RULE, at, "must be given");
-        } else if !known.insert(&worker.class) {
+        } else if !known.insert((worker.kind, &worker.class)) {
             report.say(RULE, at, format!("{} is given twice", worker.class));
         }
     }
@@ -98,8 +98,10 @@ fn health_check(class: &Class, report: &mut Report) {
 /// Templates of names make names.
 fn naming_template(class: &Class, report: &mut Report) {
     const VARIABLES: &[u8] = br#"{"cluster": {"name": "cluster"}, "random": "bcdfg"}"#;
-    const OF_WORKER: &[u8] = br#"{"cluster": {"name": "cluster"}, "random": "bcdfg",
+    const OF_DEPLOYMENT: &[u8] = br#"{"cluster": {"name": "cluster"}, "random": "bcdfg",
         "machineDeployment": {"topologyName": "workers"}}"#;
+    const OF_POOL: &[u8] = br#"{"cluster": {"name": "cluster"}, "random": "bcdfg",
+        "machinePool": {"topologyName": "workers"}}"#;
     for naming in class
         .infrastructure_naming
         .iter()
@@ -107,8 +109,14 @@ fn naming_template(class: &Class, report: &mut Report) {
     {
         check_naming(naming, VARIABLES, report);
     }
-    for naming in class.workers.iter().filter_map(|worker| worker.naming.as_ref()) {
-        check_naming(naming, OF_WORKER, report);
+    for worker in &class.workers {
+        let variables = match worker.kind {
+            WorkerKind::MachineDeployment => OF_DEPLOYMENT,
+            WorkerKind::MachinePool => OF_POOL,
+        };
+        if let Some(naming) = &worker.naming {
+            check_naming(naming, variables, report);
+        }
     }
 }
 

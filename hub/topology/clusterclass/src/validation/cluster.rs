@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use super::{
     super::{
-        model::{Class, Cluster, HealthCheck, Metadata, Report, Topology, Version, WorkerTopology},
+        model::{
+            Class, Cluster, HealthCheck, Metadata, Report, Topology, Version, WorkerKind, WorkerTopology,
+        },
         variables::{Variables, is_block},
     },
     names::{check_metadata, is_dns_name, is_label_value},
@@ -105,7 +107,7 @@ fn topology_version(_: &Cluster, topology: &Topology, report: &mut Report) {
     }
 }
 
-/// Names of workers can be values of labels, each its own.
+/// Names of workers can be values of labels, each its own among those of its kind.
 fn worker_name(_: &Cluster, topology: &Topology, report: &mut Report) {
     const RULE: &str = "worker-name";
     let mut known = BTreeSet::new();
@@ -119,7 +121,7 @@ fn worker_name(_: &Cluster, topology: &Topology, report: &mut Report) {
                 at,
                 "must be a value of a label: at most 63 letters, digits, -, _ and .",
             );
-        } else if !known.insert(&worker.name) {
+        } else if !known.insert((worker.kind, &worker.name)) {
             report.say(RULE, at, format!("{} is given twice", worker.name));
         }
     }
@@ -127,29 +129,27 @@ fn worker_name(_: &Cluster, topology: &Topology, report: &mut Report) {
 
 /// Checks that a deployment with an autoscaler does not state its number of machines, too.
 fn autoscaler_replicas(_: &Cluster, topology: &Topology, report: &mut Report) {
-    for worker in topology
-        .workers
-        .iter()
-        .filter(|worker| is_scaled(&worker.metadata))
-    {
+    for worker in deployments(topology).filter(|worker| is_scaled(&worker.metadata)) {
         replicas_beside_autoscaler(worker, "annotations for the autoscaler", report);
     }
 }
 
 /// The same, where the class says that an autoscaler chooses.
 fn autoscaler_replicas_of_class(topology: &Topology, class: &Class, report: &mut Report) {
-    for worker in topology
-        .workers
-        .iter()
-        .filter(|worker| !is_scaled(&worker.metadata))
-    {
+    for worker in deployments(topology).filter(|worker| !is_scaled(&worker.metadata)) {
         if class
-            .worker(&worker.class)
+            .worker(worker.kind, &worker.class)
             .is_some_and(|class| is_scaled(&class.metadata))
         {
             replicas_beside_autoscaler(worker, "annotations of its class for the autoscaler", report);
         }
     }
+}
+
+/// Machine deployments: upstream asks nothing of the replicas of machine pools.
+fn deployments(topology: &Topology) -> impl Iterator<Item = &WorkerTopology> {
+    let workers = topology.workers.iter();
+    workers.filter(|worker| worker.kind == WorkerKind::MachineDeployment)
 }
 
 fn is_scaled(metadata: &Metadata) -> bool {
@@ -210,8 +210,13 @@ pub(super) fn class_exists(topology: &Topology, exists: bool, report: &mut Repor
 /// Workers are of classes that the class has.
 fn worker_class_exists(topology: &Topology, class: &Class, report: &mut Report) {
     for worker in &topology.workers {
-        if class.worker(&worker.class).is_none() {
-            let message = format!("class {} has no class of workers {}", class.name, worker.class);
+        if class.worker(worker.kind, &worker.class).is_none() {
+            let message = format!(
+                "class {} has no class of {}s {}",
+                class.name,
+                worker.kind.words(),
+                worker.class
+            );
             report.say("worker-class-exists", format!("{}.class", worker.field), message);
         }
     }
@@ -236,7 +241,7 @@ fn health_check_override(topology: &Topology, class: &Class, report: &mut Report
         }
     }
     for worker in &topology.workers {
-        if let (Some(check), Some(of)) = (&worker.health_check, class.worker(&worker.class)) {
+        if let (Some(check), Some(of)) = (&worker.health_check, class.worker(worker.kind, &worker.class)) {
             enabled(check, of.health_check.is_some(), report);
         }
     }

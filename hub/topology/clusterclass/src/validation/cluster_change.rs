@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        model::{Cluster, Estate, Report, Topology, Variable, Version},
+        model::{Cluster, Estate, Report, Topology, Variable, Version, WorkerTopology},
         variables::Variables,
     },
     change::incompatible,
@@ -87,7 +87,7 @@ fn class_change(old: &Topology, new: &Topology, before: &Estate, now: &Estate, r
     }
 }
 
-/// Values change as the rules of their definitions let them; a machine deployment is the one of its name.
+/// Values change as the rules of their definitions let them; a machine deployment or pool is the one of its name.
 pub(super) fn variable_change(old: &Cluster, new: &Cluster, read: &Variables, report: &mut Report) {
     let (Some(was), Some(is)) = (&old.topology, &new.topology) else {
         return;
@@ -100,7 +100,8 @@ pub(super) fn variable_change(old: &Cluster, new: &Cluster, read: &Variables, re
     };
     overrides(&was.control_plane.overrides, &is.control_plane.overrides);
     for worker in &is.workers {
-        if let Some(before) = was.workers.iter().find(|before| before.name == worker.name) {
+        let is = |before: &&WorkerTopology| before.kind == worker.kind && before.name == worker.name;
+        if let Some(before) = was.workers.iter().find(is) {
             overrides(&before.overrides, &worker.overrides);
         }
     }

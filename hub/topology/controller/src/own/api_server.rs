@@ -17,7 +17,6 @@ use shared::api::names::CLUSTER_API_GROUP;
 use tokio::time::timeout;
 
 use super::{
-    rules::dry::says_immutable,
     rules::event::ObjectName,
     rules::rival::{Provider, Signs, UPSTREAM_LEASE, UpstreamLease},
     rules::told::{Reference, Told},
@@ -27,6 +26,7 @@ use crate::{
     desired::{
         change::Defaulted,
         compare::MANAGER,
+        dry::says_immutable,
         objects::{Listed, text},
     },
     live,

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::{
-    rules::dry::{Changed, asked, changed},
     rules::event::{ClusterName, ObjectName},
     server::{Failed, Server},
 };
-use crate::desired::objects::text;
+use crate::desired::{
+    dry::{Changed, asked, changed},
+    objects::text,
+};
 
 /// Answers by Cluster and object.
 #[derive(Debug, Default)]

@@ -19,6 +19,7 @@ use shared::{
 
 use super::{
     api_server::ApiServer,
+    engine::pools,
     rules::{
         event::ClusterName,
         handover::{obstacles, renamed},
@@ -163,7 +164,10 @@ fn managed(listed: &Listed, name: &ClusterName, to: Keeper) -> anyhow::Result<Ve
     let cluster = seen
         .get(name)
         .with_context(|| format!("there is no Cluster {name} with a topology: name another one"))?;
-    let planned = plans_of_live(listed);
+    let mut planned = plans_of_live(listed);
+    if to == Keeper::Tributary {
+        pools::leave(&mut planned);
+    }
     let is = |plan: &&Plan| (&plan.namespace, &plan.name) == (&name.namespace, &name.name);
     let Some(plan) = planned.plans.iter().find(is) else {
         let findings: Vec<String> = planned.findings.iter().map(ToString::to_string).collect();

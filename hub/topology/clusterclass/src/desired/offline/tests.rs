@@ -291,17 +291,23 @@ fn a_class_that_offers_machine_pools_is_planned_for_clusters_that_use_none() {
         "controlPlane: {}",
         "controlPlane: {}, workers: {machinePools: [{class: p, name: q}]}",
     );
+    let planned = plans(&files(&[&class, &cluster("a", "v1.30.0")]), None).expect("files");
+    assert_eq!(shown(&planned), ["a v1.30.0 create,create,update"]);
     let planned = plans(&files(&[&class, &cluster("a", "v1.30.0"), &using]), None).expect("files");
+    let missing = "ClusterClass default/k template-missing";
     assert_eq!(
         shown(&planned),
-        ["a v1.30.0 create,create,update", "Cluster default/b left-out"]
+        [missing, missing],
+        "one that uses it needs its templates"
     );
-    let warned: Vec<&str> = planned.warnings.iter().map(|one| one.field.as_str()).collect();
-    assert_eq!(warned, ["spec.workers.machinePools"]);
-    assert!(
-        plans(&files(&[CLASS, &cluster("a", "v1.30.0")]), None)
-            .expect("files")
-            .warnings
-            .is_empty()
+    let templates = "---\n{apiVersion: b.x/v1, kind: BootTemplate, metadata: {name: t}, spec: {template: {spec: {}}}}\n---\n\
+                     {apiVersion: i.x/v1, kind: PoolTemplate, metadata: {name: t}, spec: {template: {spec: {}}}}\n";
+    let all = [&class, &cluster("a", "v1.30.0"), &using, templates];
+    assert_eq!(
+        shown(&plans(&files(&all), None).expect("files")),
+        [
+            "a v1.30.0 create,create,update",
+            "b v1.30.0 create,create,update,create,create,create"
+        ]
     );
 }

@@ -88,37 +88,37 @@ spec:
       - {class: linux, name: md-0, replicas: 2, deletion: {nodeDrainTimeoutSeconds: 7}}
 "#;
 
-fn files(texts: &[&str]) -> Vec<(String, Vec<u8>)> {
+pub(super) fn files(texts: &[&str]) -> Vec<(String, Vec<u8>)> {
     let named = texts.iter().enumerate();
     named
         .map(|(at, text)| (format!("{at}.yaml"), text.as_bytes().to_vec()))
         .collect()
 }
 
-fn planned(texts: &[&str], old: Option<&[&str]>) -> Planned {
+pub(super) fn planned(texts: &[&str], old: Option<&[&str]>) -> Planned {
     let old = old.map(files);
     plans(&files(texts), old.as_deref()).expect("files that can be read")
 }
 
 /// The one plan, without findings.
-fn only(texts: &[&str], old: Option<&[&str]>) -> Plan {
+pub(super) fn only(texts: &[&str], old: Option<&[&str]>) -> Plan {
     let mut planned = planned(texts, old);
     assert_eq!(planned.findings, []);
     assert_eq!(planned.plans.len(), 1);
     planned.plans.remove(0)
 }
 
-fn of<'p>(plan: &'p Plan, place: &str) -> &'p Change {
+pub(super) fn of<'p>(plan: &'p Plan, place: &str) -> &'p Change {
     let found = plan.changes.iter().find(|change| change.place == place);
     found.unwrap_or_else(|| panic!("no {place} in {:?}", places(plan)))
 }
 
-fn object<'p>(plan: &'p Plan, place: &str) -> &'p Value {
+pub(super) fn object<'p>(plan: &'p Plan, place: &str) -> &'p Value {
     of(plan, place).object.as_ref().expect("an object")
 }
 
-/// The actions and their objects, without unchanged ones.
-fn places(plan: &Plan) -> Vec<String> {
+/// What becomes of what, without what is kept.
+pub(super) fn places(plan: &Plan) -> Vec<String> {
     let changes = plan.changes.iter().filter(|change| change.action != Action::Keep);
     changes
         .map(|change| format!("{} {}", change.action.name(), change.place))
@@ -146,7 +146,7 @@ fn made(plan: &Plan) -> String {
 }
 
 /// A file of objects, those of a kind changed.
-fn edited(there: &str, kind: &str, edit: impl Fn(&mut Value)) -> String {
+pub(super) fn edited(there: &str, kind: &str, edit: impl Fn(&mut Value)) -> String {
     let file = files(&[there]);
     let objects = crate::patch::document::objects(&file).expect("objects");
     let mut known = false;

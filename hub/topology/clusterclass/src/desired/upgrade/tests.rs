@@ -53,6 +53,51 @@ fn where_all_have_the_wanted_version_nothing_goes_on() {
 }
 
 #[test]
+fn machine_pools_go_beside_machine_deployments() {
+    let pool = |name: &str, version: &str| Worker {
+        kind: WorkerKind::MachinePool,
+        ..worker(name, version)
+    };
+    let mut going = state("v1.31.0", "v1.31.0", &[("a", "v1.30.0"), ("b", "v1.30.0")]);
+    going
+        .workers
+        .extend([pool("p", "v1.30.0"), pool("q", "v1.30.0"), pool("new", "")]);
+    // As many at once of each kind.
+    let expected = ["v1.31.0", "v1.31.0", "v1.30.0!", "v1.31.0", "v1.30.0!", "v1.31.0"];
+    assert_eq!(shown(&going), expected);
+    let lines = next(&going).unwrap().lines;
+    assert_eq!(lines[2], "machine pool p goes from v1.30.0 to v1.31.0");
+    assert_eq!(
+        lines[3],
+        "machine pool q goes from v1.30.0 to v1.31.0 later: 1 at once are on their way"
+    );
+    // A hold is for those of its kind.
+    going.workers[0].holds = true;
+    assert_eq!(shown(&going)[1..4], ["v1.30.0!", "v1.30.0!", "v1.31.0"]);
+    going.workers[0].holds = false;
+    going.workers[2].holds = true;
+    assert_eq!(
+        shown(&going)[1..5],
+        ["v1.31.0", "v1.30.0!", "v1.30.0!", "v1.30.0!"]
+    );
+    // The control plane waits for pools as for deployments.
+    let mut later = state("v1.32.0", "v1.31.0", &[("a", "v1.31.0")]);
+    later.workers.push(Worker {
+        upgrading: true,
+        ..pool("p", "v1.31.0")
+    });
+    assert_eq!(shown(&later)[0], "v1.31.0!");
+    assert_eq!(
+        next(&later).unwrap().lines[0],
+        "the control plane goes to v1.32.0 later: machine pool p is being upgraded"
+    );
+    // Those furthest behind say when workers have to go first.
+    let mut skewed = state("v1.34.0", "v1.33.0", &[]);
+    skewed.workers.push(pool("p", "v1.30.0"));
+    assert_eq!(shown(&skewed), ["v1.33.0!", "v1.33.0"]);
+}
+
+#[test]
 fn the_control_plane_goes_first() {
     let begun = state("v1.31.0", "v1.30.0", &[("a", "v1.30.0"), ("new", "")]);
     assert_eq!(shown(&begun), ["v1.31.0", "v1.30.0!", "-"]);

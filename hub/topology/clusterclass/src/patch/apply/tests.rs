@@ -50,6 +50,7 @@ fn workers(name: &str) -> Target {
     let variables =
         json!({"builtin": {"machineDeployment": {"class": "linux-worker", "topologyName": name}}});
     let role = Role::Infrastructure(Workers {
+        kind: crate::model::WorkerKind::MachineDeployment,
         class: "linux-worker".to_owned(),
         name: name.to_owned(),
     });

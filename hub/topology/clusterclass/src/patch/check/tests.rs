@@ -21,11 +21,18 @@ fn document(patches: &Value) -> Value {
                 "templateRef": reference("PlaneTemplate")["templateRef"],
                 "machineInfrastructure": reference("MachineTemplate"),
             },
-            "workers": {"machineDeployments": [{
-                "class": "linux-worker",
-                "bootstrap": reference("BootTemplate"),
-                "infrastructure": reference("MachineTemplate"),
-            }]},
+            "workers": {
+                "machineDeployments": [{
+                    "class": "linux-worker",
+                    "bootstrap": reference("BootTemplate"),
+                    "infrastructure": reference("MachineTemplate"),
+                }],
+                "machinePools": [{
+                    "class": "spot-pool",
+                    "bootstrap": reference("BootTemplate"),
+                    "infrastructure": reference("PoolTemplate"),
+                }],
+            },
             "variables": [{"name": "image"}, {"name": "nodes"}],
             "patches": patches,
         },
@@ -191,7 +198,7 @@ fn selectors() {
         ],
     );
     let is = |kind: &str, place: &str| json!({"apiVersion": "g/v1", "kind": kind, "matchResources": {place: true}});
-    let mut other = plane.clone();
+    let mut other = plane;
     other["apiVersion"] = json!("g/v2");
     holds(
         Rule::SelectorUnmatched,
@@ -208,14 +215,26 @@ fn selectors() {
             with_selector(&workers("MachineTemplate", "linux-worker")),
         ],
     );
-    let mut pools = plane.clone();
-    pools["matchResources"]["machinePoolClass"] = json!({"names": ["p"]});
-    let mut only = pools.clone();
-    only["matchResources"]["controlPlane"] = json!(false);
+    let pools = |kind: &str, name: &str| {
+        let resources = json!({"machinePoolClass": {"names": [name]}});
+        json!({"apiVersion": "g/v1", "kind": kind, "matchResources": resources})
+    };
     holds(
-        Rule::MachinePools,
-        &[with_selector(&pools), with_selector(&only)],
-        &[with_selector(&plane)],
+        Rule::SelectorUnmatched,
+        &[
+            with_selector(&pools("MachineTemplate", "spot-pool")),
+            with_selector(&pools("BootTemplate", "linux-worker")),
+            with_selector(&workers("PoolTemplate", "*")),
+        ],
+        &[
+            with_selector(&pools("BootTemplate", "spot-*")),
+            with_selector(&pools("PoolTemplate", "spot-pool")),
+        ],
+    );
+    holds(
+        Rule::SelectorName,
+        &[with_selector(&pools("BootTemplate", "spot*pool"))],
+        &[with_selector(&pools("BootTemplate", "*"))],
     );
 }
 

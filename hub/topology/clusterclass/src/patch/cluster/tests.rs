@@ -202,7 +202,7 @@ fn what_does_not_fit_the_class_is_told_with_its_field() {
         (
             "/spec/topology/workers",
             json!({"machinePools": [{}]}),
-            "machine pools are not supported",
+            "machinePools[0].class is missing",
         ),
     ] {
         let said = changed(place, value);

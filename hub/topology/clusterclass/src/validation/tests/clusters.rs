@@ -83,6 +83,50 @@ fn worker_name_and_class() {
 }
 
 #[test]
+fn names_and_classes_of_pools() {
+    let reference = |kind: &str| json!({"templateRef": {"apiVersion": "i/v1", "kind": kind, "name": "t"}});
+    let name = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size";
+    let pool = json!({
+        "class": "spot",
+        "bootstrap": reference("BTemplate"),
+        "infrastructure": reference("PTemplate"),
+        "metadata": {"annotations": {name: "3"}},
+        "naming": {"template": "{{ .cluster.name }}-{{ .machinePool.topologyName }}"},
+    });
+    let class = with(class(), "/spec/workers", "machinePools", json!([pool]));
+    let of = |pools: Value| {
+        let cluster = with(cluster(), "/spec/topology/workers", "machinePools", pools);
+        told(&[&class, &cluster], None)
+    };
+    // Replicas beside an autoscaler are refused of machine deployments alone, as upstream does.
+    let good = json!({"class": "spot", "name": "big", "replicas": 2});
+    assert_eq!(
+        of(json!([good])),
+        [],
+        "a machine deployment of this name is none of theirs"
+    );
+    let at = |field: &str| format!("spec.topology.workers.machinePools[0].{field}");
+    assert_eq!(
+        of(json!([{"class": "linux", "name": "p"}])),
+        one("worker-class-exists", &at("class"))
+    );
+    assert_eq!(of(json!([{"class": "spot"}])), one("worker-name", &at("name")));
+    let second = "spec.topology.workers.machinePools[1].name";
+    assert_eq!(of(json!([good, good])), one("worker-name", second));
+    let taint = json!({"key": "node-role.kubernetes.io/control-plane", "effect": "NoSchedule", "propagation": "Always"});
+    assert_eq!(
+        of(json!([{"class": "spot", "name": "p", "taints": [taint]}])),
+        one("taints", &at("taints[0].key"))
+    );
+    let undefined = json!({"overrides": [{"name": "nothing", "value": 1}]});
+    let told = of(json!([{"class": "spot", "name": "p", "variables": undefined}]));
+    assert_eq!(
+        told.iter().map(|one| one.0).collect::<Vec<_>>(),
+        ["variable-defined"]
+    );
+}
+
+#[test]
 fn autoscaler_replicas() {
     let name = "cluster.x-k8s.io/cluster-api-autoscaler-node-group-max-size";
     let scaled = with(

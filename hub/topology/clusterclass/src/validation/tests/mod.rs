@@ -423,6 +423,39 @@ fn template_kind_kept() {
 }
 
 #[test]
+fn a_class_of_pools_in_use() {
+    let pool = |kind: &str| {
+        let reference =
+            |kind: &str| json!({"templateRef": {"apiVersion": "i/v1", "kind": kind, "name": "t"}});
+        json!({"class": "spot", "bootstrap": reference("BTemplate"), "infrastructure": reference(kind)})
+    };
+    let with_pools = |pools: Value| with(class(), "/spec/workers", "machinePools", pools);
+    let offers = with_pools(json!([pool("PTemplate")]));
+    let user = with(
+        cluster(),
+        "/spec/topology/workers",
+        "machinePools",
+        json!([{"class": "spot", "name": "p"}]),
+    );
+    assert_eq!(changed(&offers, &class(), &cluster()), [], "nobody uses it");
+    let told = changed(&offers, &class(), &user);
+    assert_eq!(
+        told[0],
+        ("worker-class-in-use", "spec.workers.machinePools".to_owned())
+    );
+    // Of a pool the kind of its infrastructure stays, as upstream's webhook has it.
+    let other = changed(&offers, &with_pools(json!([pool("QTemplate")])), &user);
+    assert_eq!(other[0].0, "template-kind-kept");
+    let twice = with_pools(json!([pool("PTemplate"), pool("PTemplate")]));
+    let at = "spec.workers.machinePools[1].class";
+    assert_eq!(self::told(&[&twice], None), one("worker-class-unique", at));
+    // A deployment and a pool may have one name.
+    let mut named = pool("PTemplate");
+    named["class"] = json!("linux");
+    assert_eq!(self::told(&[&with_pools(json!([named]))], None), []);
+}
+
+#[test]
 fn worker_class_in_use() {
     let none = with(class(), "/spec/workers", "machineDeployments", json!([]));
     let unused = with(cluster(), "/spec/topology", "workers", json!({}));

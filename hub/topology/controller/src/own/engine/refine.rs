@@ -5,11 +5,11 @@ use super::{Engine, Looking};
 use crate::{
     desired::{
         change::{Action, Plan},
+        dry::unrotate,
         objects::text,
     },
     own::{
         rules::{
-            dry::unrotate,
             event::ObjectName,
             ledger::{ROTATION_MILLIS, ROTATIONS_PER_PLACE_AND_HOUR},
         },

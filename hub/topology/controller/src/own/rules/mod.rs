@@ -3,11 +3,10 @@
 //! Never: a clock, a server, a log.
 //!
 //! [`seen`] is what objects say of each Cluster, [`rival`] whether another controller is there, [`waves`] whose turn it is,
-//! [`said`] what its owner said of its machines, [`writer`] which hub may write, [`steps`] the requests, [`dry`] what a dry run says, [`event`] what is recorded, [`ledger`] what follows from that, and
+//! [`said`] what its owner said of its machines, [`writer`] which hub may write, [`steps`] the requests, [`event`] what is recorded, [`ledger`] what follows from that, and
 //! [`condition`] and [`told`] what is said. [`handover`] is about Clusters that go from one controller to the other.
 
 pub mod condition;
-pub mod dry;
 pub mod event;
 pub mod handover;
 pub mod ledger;

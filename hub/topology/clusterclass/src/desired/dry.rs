@@ -3,7 +3,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::desired::change::{Action, Plan};
+use super::{
+    change::{Action, Plan},
+    compare::{Seen, compare},
+};
 
 /// The annotation by which webhooks of providers know a dry run of a topology: of these alone they do not ask that a
 /// template's content stays. It is never written.
@@ -64,6 +67,36 @@ pub fn says_immutable(field: &str, message: &str) -> bool {
     of_content && (message.contains("immutable") || message.contains("failed rule: self == oldself"))
 }
 
+/// Takes in what a server answers to the dry run of a change: an update or a rotation that changes nothing is none, and the
+/// fields of others are those that the server would change, with the values that it would store.
+pub fn answered(plan: &mut Plan, at: usize, there: &Value, answer: &Value) {
+    let Some(change) = plan.changes.get_mut(at) else {
+        return;
+    };
+    let mut answer = answer.clone();
+    if let Some(annotations) = answer["metadata"]["annotations"].as_object_mut() {
+        annotations.remove(DRY_RUN);
+    }
+    // Owners are no matter of a preview, as where none is asked.
+    let fields = compare(there, &answer, Seen::AsPlanned);
+    let content = fields.iter().any(|one| one.field.starts_with("spec"));
+    match change.action {
+        Action::Update if fields.is_empty() => change.action = Action::Keep,
+        Action::Rotate if !content => unrotate(plan, at, !fields.is_empty()),
+        Action::Update | Action::Rotate => {}
+        _ => return,
+    }
+    let change = &mut plan.changes[at];
+    if change.action == Action::Keep {
+        change.fields.clear();
+    } else {
+        change.fields = fields;
+    }
+    if change.action != Action::Rotate && !change.replaces() {
+        change.machines = 0;
+    }
+}
+
 /// Takes a rotation back: the template at this place of the change keeps its name, and so do references to it. `about` says
 /// whether its labels or annotations change.
 pub fn unrotate(plan: &mut Plan, at: usize, about: bool) {
@@ -106,7 +139,7 @@ fn refer(value: &mut Value, kind: &str, (new, before): (&str, &str)) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::desired::change::Change;
+    use crate::desired::change::{Change, Difference};
 
     #[test]
     fn a_dry_run_is_known_as_one_and_leaves_nothing_behind() {
@@ -170,5 +203,57 @@ mod tests {
         unrotate(&mut rotated, 1, true);
         unrotate(&mut rotated, 9, true);
         assert_eq!(rotated, plan(Action::Update, "old"), "what is no rotation stays");
+    }
+
+    #[test]
+    fn what_a_server_would_store_is_what_changes() {
+        let object = |image: &str, replicas: u64| json!({"kind": "MachineDeployment", "metadata": {}, "spec": {"image": image, "replicas": replicas}});
+        let there = object("debian-13", 2);
+        let plan = |action: Action| Plan {
+            changes: vec![Change {
+                place: "machine-deployment/md".to_owned(),
+                action,
+                kind: "MachineDeployment".to_owned(),
+                name: "new".to_owned(),
+                before: (action == Action::Rotate).then(|| "old".to_owned()),
+                fields: vec![Difference {
+                    field: "spec.image".to_owned(),
+                    old: Some(json!("debian-13")),
+                    new: Some(json!("Debian-13")),
+                }],
+                note: String::new(),
+                object: Some(object("Debian-13", 3)),
+                machines: 2,
+            }],
+            ..Plan::default()
+        };
+        let of = |action: Action, answer: &Value| {
+            let mut plan = plan(action);
+            answered(&mut plan, 0, &there, answer);
+            let change = plan.changes.remove(0);
+            let fields: Vec<String> = change.fields.iter().map(|one| one.field.clone()).collect();
+            (change.action, change.name, fields, change.machines)
+        };
+        let new = || "new".to_owned();
+        // The server writes it in small letters, which it has already.
+        assert_eq!(of(Action::Update, &there), (Action::Keep, new(), Vec::new(), 0));
+        assert_eq!(
+            of(Action::Rotate, &there),
+            (Action::Keep, "old".to_owned(), Vec::new(), 0)
+        );
+        let mut owned = there.clone();
+        owned["metadata"]["ownerReferences"] = json!([{"uid": "u"}]);
+        assert_eq!(of(Action::Update, &owned).0, Action::Keep, "owners do not count");
+        let scaled = object("debian-13", 3);
+        let replicas = vec!["spec.replicas".to_owned()];
+        assert_eq!(of(Action::Update, &scaled), (Action::Update, new(), replicas, 0));
+        let image = vec!["spec.image".to_owned()];
+        let other = object("debian-14", 2);
+        assert_eq!(
+            of(Action::Update, &other),
+            (Action::Update, new(), image.clone(), 2)
+        );
+        assert_eq!(of(Action::Rotate, &other), (Action::Rotate, new(), image, 2));
+        assert_eq!(of(Action::Create, &other).0, Action::Create);
     }
 }
