@@ -131,13 +131,14 @@ fn chosen(file: &Path) -> Option<&'static str> {
         "shared/certs",
         "e2e",
     ];
-    const THEMSELVES: [&str; 8] = [
+    const THEMSELVES: [&str; 9] = [
         "shared/api-client",
         "shared/src",
         "shared/wire",
         "hub/core",
         "hub/fold",
         "hub/log",
+        "hub/replication",
         "hub/topology",
         "agent/core",
     ];

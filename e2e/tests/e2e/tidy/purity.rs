@@ -148,6 +148,7 @@ fn foreign(import: &str, room: &PureRoom) -> Option<String> {
             "wire",
             "fold",
             "event_log",
+            "replication",
             "hub_core",
             "clusterclass",
             "topology_reader",
