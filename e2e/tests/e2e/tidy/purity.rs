@@ -149,6 +149,7 @@ fn foreign(import: &str, room: &PureRoom) -> Option<String> {
             "fold",
             "event_log",
             "replication",
+            "etcd_engine",
             "hub_core",
             "clusterclass",
             "topology_reader",
