@@ -130,13 +130,14 @@ fn chosen(file: &Path) -> Option<&'static str> {
         "agent/src",
         "shared/certs",
     ];
-    const THEMSELVES: [&str; 8] = [
+    const THEMSELVES: [&str; 9] = [
         "shared/api-client",
         "shared/src",
         "shared/wire",
         "hub/core",
         "hub/fold",
         "hub/log",
+        "hub/replication",
         "hub/topology",
         "agent/core",
     ];

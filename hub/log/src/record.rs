@@ -37,24 +37,12 @@ pub(super) enum InvalidRow {
 
 /// The hash before the first event of an epoch: it binds a chain to its clusterset and epoch.
 pub fn chain_start(clusterset: &Clusterset, epoch: Epoch) -> ChainHash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(clusterset.to_string().as_bytes());
-    hasher.update(&epoch.to_bytes());
-    shorten(hasher.finalize())
+    ChainHash::start(clusterset, epoch)
 }
 
 /// The hash at an event, from the hash before it and the event's payload as stored.
 pub fn chain(previous: ChainHash, payload: &[u8]) -> ChainHash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&previous.0);
-    hasher.update(payload);
-    shorten(hasher.finalize())
-}
-
-fn shorten(hash: blake3::Hash) -> ChainHash {
-    let mut bytes = [0; 16];
-    bytes.copy_from_slice(&hash.as_bytes()[..16]);
-    ChainHash(bytes)
+    previous.after(payload)
 }
 
 pub(super) fn check_version(row: &[u8]) -> Result<(), InvalidRow> {

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use super::Clusterset;
+
 /// Milliseconds since the Unix epoch, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct UnixMillis(pub u64);
@@ -88,6 +90,30 @@ impl Revision {
 /// The hash chained over all events up to a revision: the first 16 bytes of a blake3 hash.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct ChainHash(pub [u8; 16]);
+
+impl ChainHash {
+    /// The hash before the first event of an epoch: it binds a chain to its clusterset and epoch.
+    pub fn start(clusterset: &Clusterset, epoch: Epoch) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(clusterset.to_string().as_bytes());
+        hasher.update(&epoch.to_bytes());
+        Self::shortened(hasher.finalize())
+    }
+
+    /// The hash at an event that follows this one, from the event's payload as stored.
+    pub fn after(self, payload: &[u8]) -> Self {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.0);
+        hasher.update(payload);
+        Self::shortened(hasher.finalize())
+    }
+
+    fn shortened(hash: blake3::Hash) -> Self {
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&hash.as_bytes()[..16]);
+        Self(bytes)
+    }
+}
 
 /// A place in one particular history: two cursors are equal only if everything before them is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

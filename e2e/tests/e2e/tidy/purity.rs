@@ -148,6 +148,8 @@ fn foreign(import: &str, room: &PureRoom) -> Option<String> {
             "wire",
             "fold",
             "event_log",
+            "replication",
+            "etcd_engine",
             "hub_core",
             "clusterclass",
             "topology_reader",

@@ -20,6 +20,14 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["bytes", "crate", "rpds"],
     },
     PureRoom {
+        path: "hub/replication/src/engine",
+        may_name: &["bytes"],
+    },
+    PureRoom {
+        path: "hub/replication/src/machine",
+        may_name: &["bytes", "crate::engine"],
+    },
+    PureRoom {
         path: "hub/src/inspect/page.rs",
         // A short hash of what was asked.
         may_name: &["blake3"],
