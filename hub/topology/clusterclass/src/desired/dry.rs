@@ -74,8 +74,12 @@ pub fn answered(plan: &mut Plan, at: usize, there: &Value, answer: &Value) {
         return;
     };
     let mut answer = answer.clone();
-    if let Some(annotations) = answer["metadata"]["annotations"].as_object_mut() {
-        annotations.remove(DRY_RUN);
+    if let Some(about) = answer["metadata"].as_object_mut() {
+        let annotations = about.get_mut("annotations").and_then(Value::as_object_mut);
+        let is_left_empty = annotations.is_some_and(|all| all.remove(DRY_RUN).is_some() && all.is_empty());
+        if is_left_empty {
+            about.remove("annotations");
+        }
     }
     // Owners are no matter of a preview, as where none is asked.
     let fields = compare(there, &answer, Seen::AsPlanned);

@@ -285,9 +285,9 @@ fn a_pool_is_on_its_way_while_a_machine_or_a_node_has_another_version() {
         "---\napiVersion: cluster.x-k8s.io/v1beta2\nkind: Machine\nmetadata: {{name: m, namespace: ns, labels: \
          {{cluster.x-k8s.io/cluster-name: c, cluster.x-k8s.io/pool-name: {name}}}}}\nspec: {{version: v1.30.0}}\n"
     );
-    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: n}\nstatus: {nodeInfo: {kubeletVersion: v1.30.0}}\n";
+    let node = "---\napiVersion: v1\nkind: Node\nmetadata: {name: node-1}\nstatus: {nodeInfo: {kubeletVersion: v1.30.0}}\n";
     let noted = edited(&there(), "MachinePool", |one| {
-        one["status"] = json!({"nodeRefs": [{"name": "n"}, {"name": "unknown"}]});
+        one["status"] = json!({"nodeRefs": [{"name": "node-1"}, {"name": "unknown"}]});
     });
     for (there, behind) in [(there(), machine.as_str()), (noted, node)] {
         let there = edited(&there, "Cluster", |one| {
