@@ -12,6 +12,7 @@ mod crds;
 mod doctors;
 mod documents;
 mod durability;
+mod engine;
 mod enrolled_clusters;
 mod failures;
 mod fuzz;
@@ -84,6 +85,7 @@ fn main() -> ExitCode {
     trials.extend(profiles::trials());
     trials.extend(inventory::trials());
     trials.extend(durability::trials());
+    trials.extend(engine::trials());
     trials.extend(client::trials());
     trials.extend(grpcurl::trials());
     trials.extend(join::trials());

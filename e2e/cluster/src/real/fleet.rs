@@ -141,7 +141,7 @@ impl Drop for Fleet {
     }
 }
 
-async fn wait_listening(etcd: &mut Process, port: u16) -> Result<(), Error> {
+pub(super) async fn wait_listening(etcd: &mut Process, port: u16) -> Result<(), Error> {
     let deadline = Instant::now() + LISTEN_WAIT;
     let mut poll = tokio::time::interval(LISTEN_POLL);
     loop {

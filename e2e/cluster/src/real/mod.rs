@@ -43,6 +43,7 @@ pub mod command;
 mod components;
 mod directory;
 mod error;
+pub mod etcd;
 mod fleet;
 pub mod helm;
 mod inventory;
