@@ -145,7 +145,7 @@ impl Stage {
             (
                 "/spec/topology/workers/machineDeployments/0/class",
                 json!("none"),
-                "class mixed has no class of workers none",
+                "class mixed has no class of machine deployments none",
             ),
             (
                 "/spec/topology/version",

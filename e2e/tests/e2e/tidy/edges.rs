@@ -104,6 +104,10 @@ const EDGES: &[Edge] = &[
             // Previews read a management cluster, with a person's rights; controllers write to it, and answer it.
             "hub/topology/reader/",
             "hub/topology/controller/",
+            // The program dry-runs plans and gives Clusters another class, with a person's rights.
+            "hub/topology/program/src/dry.rs",
+            "hub/topology/program/src/rebase.rs",
+            "hub/topology/program/src/rebase/",
             "shared/api-client/",
         ],
         law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",

@@ -121,7 +121,7 @@ pub(super) fn text(outcomes: &[(&Bug, PlantedResult)], whole: bool, took: Durati
         );
     }
     let seen = outcomes.iter().filter(|(_, outcome)| !outcome.seen().is_empty());
-    let behaviour = outcomes.iter().filter(|(bug, _)| bug.second_guard.is_none());
+    let behaviour = outcomes.iter().filter(|(bug, _)| bug.changes_behaviour());
     let beyond = behaviour
         .clone()
         .filter(|(_, outcome)| outcome.seen().iter().any(|ring| *ring > Ring::Tests));
@@ -188,7 +188,7 @@ mod tests {
     #[test]
     fn the_files_of_the_bugs_claim_enough() {
         let bugs = all(&workspace(), PROGRAMS).expect("they can be read");
-        let behaviour: Vec<&Bug> = bugs.iter().filter(|bug| bug.second_guard.is_none()).collect();
+        let behaviour: Vec<&Bug> = bugs.iter().filter(|bug| bug.changes_behaviour()).collect();
         let claims = |bug: &&&Bug| bug.seen_by.iter().any(|ring| *ring > Ring::Tests);
         let beyond = behaviour.iter().filter(claims).count();
         assert!(

@@ -42,7 +42,7 @@ impl Clusters {
         loop {
             let listed = api.list(&page).await;
             let listed =
-                listed.with_context(|| format!("cannot list Clusters with --clusters {selector:?}"))?;
+                listed.with_context(|| format!("cannot list the Clusters of --clusters {selector}"))?;
             for object in listed.items {
                 all.push(self.value(object)?);
             }

@@ -225,9 +225,9 @@ fn estate(older: bool, names: &[&str]) -> Estate {
     }
 }
 
-struct World(Arc<Mutex<Estate>>);
+struct Played(Arc<Mutex<Estate>>);
 
-impl World {
+impl Played {
     fn of(estate: Estate) -> Self {
         Self(Arc::new(Mutex::new(estate)))
     }
@@ -282,7 +282,7 @@ impl World {
 
 #[tokio::test]
 async fn a_preview_writes_nothing() {
-    let world = World::of(estate(false, &["c1", "c2", "c3"]));
+    let world = Played::of(estate(false, &["c1", "c2", "c3"]));
     let (said, told) = world.run(&["--at-once", "2"]).await;
     let (text, changes) = said.expect("all is well");
     assert_eq!((changes, told.len()), (Changes::Something, 0));
@@ -296,7 +296,7 @@ async fn a_preview_writes_nothing() {
 #[tokio::test]
 async fn waves_follow_each_other_and_nobody_else_is_touched() {
     for older in [false, true] {
-        let world = World::of(estate(older, &["c1", "c2", "c3"]));
+        let world = Played::of(estate(older, &["c1", "c2", "c3"]));
         let (said, told) = world.run(&["--at-once", "2", "--confirm"]).await;
         assert_eq!(
             said,
@@ -320,7 +320,7 @@ async fn waves_follow_each_other_and_nobody_else_is_touched() {
 async fn a_failing_cluster_ends_it_and_the_same_command_goes_on_once_it_is_mended() {
     let mut failing = estate(false, &["c1", "c2", "c3"]);
     failing.failing.insert("c1".to_owned());
-    let world = World::of(failing);
+    let world = Played::of(failing);
     let (said, _) = world.run(&["--at-once", "1", "--confirm"]).await;
     let error = said.expect_err("c1 fails");
     assert!(
@@ -352,7 +352,7 @@ async fn a_failing_cluster_ends_it_and_the_same_command_goes_on_once_it_is_mende
 async fn an_end_comes_after_the_write_that_goes_on() {
     let mut ending = estate(false, &["c1", "c2", "c3"]);
     ending.ends = Some((2, CancellationToken::new()));
-    let world = World::of(ending);
+    let world = Played::of(ending);
     let (said, _) = world.run(&["--at-once", "3", "--confirm"]).await;
     let error = said.expect_err("it is ended");
     assert!(error.contains("Ctrl-C") && error.contains("2 of 3"), "{error}");
@@ -367,7 +367,7 @@ async fn an_end_comes_after_the_write_that_goes_on() {
 async fn what_the_server_or_the_rules_refuse_is_seen_before_anything_is_written() {
     let mut refusing = estate(false, &["c1", "c2"]);
     refusing.refused.insert("c2".to_owned());
-    let world = World::of(refusing);
+    let world = Played::of(refusing);
     let (said, _) = world.run(&["--confirm"]).await;
     let error = said.expect_err("c2 is refused");
     assert!(
