@@ -20,10 +20,14 @@ pub struct DoctorArgs {
 
 /// Prints what was found; returns 0 if nothing is wrong, 1 if something is, 2 if something could not be looked at.
 pub(crate) fn run(args: &DoctorArgs) -> ExitCode {
-    let looked = client::run(async {
+    ended(client::run(async {
         let report = examine(args).await;
         Ok((report.exit_code(), form(args).print(&report)))
-    });
+    }))
+}
+
+/// Prints the text of a command that looks for faults, and returns its exit code; an error counts as not looked at.
+pub(crate) fn ended(looked: anyhow::Result<(u8, String)>) -> ExitCode {
     match looked {
         Ok((code, text)) => {
             print!("{text}");

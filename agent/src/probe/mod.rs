@@ -21,7 +21,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-/// Where a container leaves its termination message. Kubernetes keeps at most 4,096 bytes of it.
+/// The file of a container's termination message. Kubernetes keeps at most 4,096 bytes of it.
 const TERMINATION_MESSAGE: &str = "/dev/termination-log";
 /// Most names of one request. With the bounds below, a report fits into a termination message.
 pub const NAMES_MAX: usize = 6;
@@ -31,7 +31,7 @@ pub const DIALS_MAX: usize = 32;
 const ADDRESSES_MAX: usize = 6;
 /// Longest reason that is reported, in characters.
 const REASON_CHARS_MAX: usize = 60;
-/// How often a connection is opened. One failure is a failure; the fastest connection gives the latency.
+/// Attempts at a connection. One failure is a failure; the fastest connection gives the latency.
 const CONNECTIONS: u32 = 3;
 /// The longest that a name is waited for: resolvers ask twice, for 5 s each.
 const NAME_WAIT: Duration = Duration::from_secs(12);
@@ -49,7 +49,7 @@ pub struct Request {
     pub wait_millis: u64,
 }
 
-/// What came of it, in the order of the request.
+/// The results, in the order of the request.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Report {
     /// The addresses of each name, or the reason why there is none.

@@ -22,7 +22,7 @@ use tributary_e2e::suite::{SCENARIO_WAIT, sim_test, test_with_own_clusters};
 use crate::{charts::fresh, workloads::agent_run};
 
 const NAMESPACE: &str = "tributary-system";
-/// What the two programs put in the place of their words, for the cluster east.
+/// The values that the two programs fill in, for the cluster east.
 const EXPANDED: [(&str, &str); 2] = [
     (r#"{{index .metadata.labels "tributary.dev/cluster-id"}}"#, "east"),
     ("${cluster_id}", "east"),
@@ -87,7 +87,7 @@ fn read(file: &Path) -> anyhow::Result<Vec<Value>> {
     documents.with_context(|| file.display().to_string())
 }
 
-/// What an example says of a chart.
+/// The part of an example that names a chart.
 struct Said<'a> {
     chart: String,
     version: &'a Value,

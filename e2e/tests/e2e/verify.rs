@@ -79,7 +79,7 @@ async fn verify() -> anyhow::Result<()> {
     stage.clusterset.end().await
 }
 
-/// What the kubelets do with a pod.
+/// The fate of a pod at the kubelets.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kubelet {
     /// Everything answers.
@@ -298,7 +298,7 @@ fn is_restricted(pod: &Pod) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a pod in a cluster whose network works would report.
+/// The report of a pod in a cluster whose network works.
 fn report(cluster: &SimCluster, pod: &Pod, does: Kubelet) -> anyhow::Result<Report> {
     let args = pod.spec.as_ref().and_then(|spec| spec.containers[0].args.clone());
     let args = args.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a transaction answered, and what each failure means. Only a few failures are certain.
+//! The meaning of a transaction's answer and of each failure. Only a few failures are certain.
 
 use replication::engine::{
     Answer, Base, Beat, EngineBatch, EngineError, EngineStatus, Head, HubRow, Keys, Refusal, Seen, Unreadable,

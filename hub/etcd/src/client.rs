@@ -27,18 +27,18 @@ const REQUESTS_MAX: usize = 64;
 /// The largest answer: batches of one event of the largest size each.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
 
-/// Where etcd is, and how it is reached.
+/// The endpoints of etcd, and the credentials for them.
 #[derive(Debug, Clone)]
 pub struct EtcdSettings {
     /// URLs of its members: all of http, or all of https.
     pub endpoints: Vec<String>,
     /// Certificates, for https.
     pub tls: Option<Tls>,
-    /// Whether the history of removed batches is compacted. Not where others use the same etcd.
+    /// True if the history of removed batches is compacted; false where others use the same etcd.
     pub compacts: bool,
 }
 
-/// What TLS to etcd needs, in PEM.
+/// The files of TLS to etcd, in PEM.
 #[derive(Clone)]
 pub struct Tls {
     /// The authority of etcd's own certificates.

@@ -1,4 +1,5 @@
-//! What the results mean: a row for each service, cluster, cluster and family, and what is wrong with the next step. Pure.
+//! The verdict on the results: a row for each service, cluster, cluster and family, and each fault with the next step.
+//! Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,7 +18,7 @@ use super::{
     seen::{Asked, Exported, Family, Found, From, Import, Outcome, Unseen, name_of},
 };
 
-/// How one thing is.
+/// The state of one thing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
@@ -45,7 +46,7 @@ pub(super) struct Row {
     pub(super) latency_micros: Option<u64>,
 }
 
-/// How a finding counts.
+/// The weight of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Weight {
@@ -57,7 +58,7 @@ pub(super) enum Weight {
     Note,
 }
 
-/// What was found, and the next step.
+/// The finding, and the next step.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub(super) struct Finding {
     pub(super) weight: Weight,
@@ -134,7 +135,7 @@ pub(super) fn judge(
     verdict
 }
 
-/// What the hub knows to be wrong.
+/// The faults that the hub knows of.
 fn exports(asked: &Asked, contexts: &BTreeMap<String, String>, verdict: &mut Verdict) {
     let service = &asked.service;
     if asked.exports.is_empty() {
@@ -310,7 +311,7 @@ impl One<'_> {
         })
     }
 
-    /// How the name is in a family: it must resolve to the clusterset IP, or to endpoints of a headless service.
+    /// The name in a family: it must resolve to the clusterset IP, or to endpoints of a headless service.
     fn name(&self, (import, outcome): (&Import, &Outcome), family: Family, verdict: &mut Verdict) -> State {
         let name = name_of(self.service());
         let cluster = &self.from.cluster;
@@ -344,7 +345,7 @@ impl One<'_> {
         State::Failed
     }
 
-    /// How the clusterset IP is in a family. Where endpoints fail, it fails because of them.
+    /// The clusterset IP in a family. Where endpoints fail, it fails because of them.
     fn front(
         &self,
         (import, outcome): (&Import, &Outcome),

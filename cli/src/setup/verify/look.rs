@@ -1,4 +1,4 @@
-//! What a cluster has of the services, and of its agent: reads only.
+//! Reads the objects of the services and of the agent in a cluster.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -21,7 +21,7 @@ const AGENT: &str = "tributary-agent";
 /// EndpointSlices of one import that are read.
 const SLICES_MAX: u32 = 500;
 
-/// What the cluster has of a service.
+/// The objects of a service in the cluster.
 pub(super) async fn found(cluster: &Cluster, service: &ServiceKey) -> anyhow::Result<Found> {
     let (namespace, name) = (&*service.namespace, &*service.name);
     let failed = |error| cluster.failed(error);
@@ -41,7 +41,7 @@ pub(super) async fn found(cluster: &Cluster, service: &ServiceKey) -> anyhow::Re
     Ok(Found::Import(read(&import, &slices.items)))
 }
 
-/// What the pods of the cluster take from its agent.
+/// The settings that the pods of the cluster take from its agent.
 pub(super) async fn template(cluster: &Cluster) -> anyhow::Result<Template> {
     let deployments = Api::<Deployment>::namespaced(cluster.client.clone(), cluster.namespace());
     let agent = deployments

@@ -26,7 +26,7 @@ use std::{
 use anyhow::bail;
 use futures::{StreamExt, future::join_all, stream};
 use proto::v1;
-use shared::{doctor::report::EXIT_UNSEEN, model::ServiceKey};
+use shared::model::ServiceKey;
 use tokio::time::timeout;
 
 pub use args::VerifyArgs;
@@ -55,16 +55,7 @@ const CLUSTERSET_DEFAULT: &str = "default";
 /// Runs the command and prints the verdict; returns 0 if everything works, 1 if something is broken, 2 if something could
 /// not be checked.
 pub(crate) fn run(args: &VerifyArgs) -> ExitCode {
-    match client::run(verify(args, None)) {
-        Ok((code, text)) => {
-            print!("{text}");
-            ExitCode::from(code)
-        }
-        Err(error) => {
-            let _ = shared::process::exit_code(Err(error));
-            ExitCode::from(EXIT_UNSEEN)
-        }
-    }
+    crate::doctor::ended(client::run(verify(args, None)))
 }
 
 /// Runs the command with the contexts of `config` or the user's, and returns the exit code and what to print.
@@ -171,7 +162,7 @@ fn places(args: &VerifyArgs, config: Option<PathBuf>) -> anyhow::Result<BTreeMap
     Ok(places)
 }
 
-/// What every cluster is asked, and the pods that ask.
+/// The questions to every cluster, and the pods that ask.
 struct Run<'a> {
     args: &'a VerifyArgs,
     asked: &'a [Asked],

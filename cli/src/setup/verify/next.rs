@@ -1,4 +1,4 @@
-//! What is said of each thing that is broken, and the next step. Pure.
+//! The words for each fault, and the next step. Pure.
 
 use std::{collections::BTreeSet, net::SocketAddr};
 
@@ -7,10 +7,10 @@ use shared::model::{ServiceKey, advice};
 
 use super::seen::{Family, Unseen};
 
-/// What is wrong, and the next step.
+/// The fault, and the next step.
 type Told = (String, String);
 
-/// Where a connection goes.
+/// The target of a connection.
 pub(super) struct Between<'a> {
     pub(super) service: &'a ServiceKey,
     pub(super) from: &'a str,

@@ -19,7 +19,7 @@ const LIFE_MARGIN_SECONDS: u64 = 15;
 /// A run reads a pod that ended within this time; after it the pod is left over.
 const READ_WITHIN_SECONDS: i64 = 60;
 
-/// What the pods of a cluster take from its agent.
+/// The settings that the pods of a cluster take from its agent.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Template {
     pub(super) image: String,

@@ -1,4 +1,4 @@
-//! What was asked of a cluster and what it answered, as plain values. Pure.
+//! Questions to a cluster and their answers, as plain values. Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -57,7 +57,7 @@ pub(super) struct Exported {
     pub(super) is_exported: bool,
     /// The reason why the hub refuses it; empty: it does not.
     pub(super) denial: String,
-    /// How many endpoints the hub has of it.
+    /// Number of its endpoints at the hub.
     pub(super) endpoints: u32,
 }
 
@@ -74,9 +74,9 @@ pub(super) struct From {
     pub(super) cluster: String,
     /// Empty: nobody knows it.
     pub(super) context: String,
-    /// What it has of each service, or the reason why nobody could look.
+    /// The objects of each service, or the reason why nobody could look.
     pub(super) found: Result<BTreeMap<ServiceKey, Found>, Unseen>,
-    /// What came of the pods, by the services that they looked at.
+    /// The results of the pods, by the services that they looked at.
     pub(super) ran: BTreeMap<ServiceKey, Result<Outcome, Unseen>>,
 }
 
@@ -87,7 +87,7 @@ pub(super) struct Unseen {
     pub(super) next: String,
 }
 
-/// What a cluster has of a service.
+/// The objects of a service in a cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Found {
     /// The namespace is missing, so that nothing is imported into it.
@@ -118,7 +118,7 @@ pub(super) struct Endpoint {
     pub(super) ready: bool,
 }
 
-/// What the pods in one cluster found out.
+/// The reports of the pods in one cluster.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Outcome {
     pub(super) names: BTreeMap<String, Result<Vec<IpAddr>, String>>,

@@ -48,7 +48,7 @@ fn acceptor(authority: &Authority) -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-/// Whether a handshake succeeds, and what the client is told of a server that then says nothing.
+/// The result of a handshake, and the client's error for a server that then says nothing.
 async fn handshake(server: &Authority, trusted: &Authority, own: &Authority) -> (bool, bool) {
     let socket = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", socket.local_addr().unwrap());

@@ -35,13 +35,13 @@ pub struct EngineBatch {
     "a batch has 1 to {BATCH_EVENTS_MAX} events of {BATCH_BYTES_MAX} bytes together, or one of {EVENT_BYTES_MAX} bytes; not {events} events of {bytes} bytes"
 )]
 pub struct InvalidEngineBatch {
-    /// How many events there are.
+    /// Number of events.
     pub events: usize,
     /// The bytes of their payloads.
     pub bytes: usize,
 }
 
-/// Whether so many events with so many payload bytes fit into one batch.
+/// Returns true if so many events with so many payload bytes fit into one batch.
 pub(crate) fn fits(events: usize, bytes: usize) -> bool {
     let bytes_max = if events == 1 {
         EVENT_BYTES_MAX
@@ -179,7 +179,7 @@ impl EngineBatch {
         self.term
     }
 
-    /// Whether a segment of the log begins before it.
+    /// True if a segment of the log begins before it.
     pub fn begins_segment(&self) -> bool {
         self.begins_segment
     }

@@ -54,7 +54,7 @@ impl Head {
         Ok(head)
     }
 
-    /// Whether both name the same process in the same term.
+    /// Returns true if both name the same process in the same term.
     pub fn is_of(&self, other: &Head) -> bool {
         (self.engine, self.term, self.instance) == (other.engine, other.term, other.instance)
     }
@@ -120,7 +120,7 @@ impl Beat {
     }
 }
 
-/// Where the state comes from that an epoch begins with.
+/// The position whose state an epoch begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Base {
     /// The epoch that begins.

@@ -1,4 +1,4 @@
-//! What a hub announces of itself: a frozen line of text.
+//! The announcement of a hub: a frozen line of text.
 
 use model::Cursor;
 
@@ -23,15 +23,15 @@ pub struct HubRow {
     pub version: String,
     /// The newest rules that it folds by.
     pub rules: u32,
-    /// What it does at the moment.
+    /// Its present part.
     pub role: Role,
     /// The newest term that its log has.
     pub term: Term,
-    /// How far its log is on disk; absent: it has no log.
+    /// The position of its log on disk; absent: it has no log.
     pub synced: Option<Cursor>,
 }
 
-/// What a hub does.
+/// The part of a hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// It waits for a head.

@@ -12,7 +12,7 @@ use super::{
 pub enum LogName {
     /// The events of the clusterset.
     Events,
-    /// What was decided about topologies.
+    /// The decisions about topologies.
     Topology,
 }
 

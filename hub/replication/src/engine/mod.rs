@@ -93,7 +93,7 @@ pub struct Commit {
     pub next: Head,
     /// The events that lead there.
     pub batch: Option<EngineBatch>,
-    /// Where the state comes from that a new epoch begins with.
+    /// The position whose state a new epoch begins with.
     pub base: Option<Base>,
 }
 
@@ -127,7 +127,7 @@ impl From<Commit> for Request {
     }
 }
 
-/// What an engine answers.
+/// An answer of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// To [`Request::Read`].
@@ -144,7 +144,7 @@ pub enum Answer {
     Status(EngineStatus),
 }
 
-/// What an engine held at one moment.
+/// The contents of an engine at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Seen {
     /// The head, if there is one.

@@ -106,7 +106,7 @@ impl<'a> Words<'a> {
         })
     }
 
-    /// Whether a word is left.
+    /// Returns true if a word is left.
     pub(super) fn has_more(&self) -> bool {
         self.rest.is_some()
     }

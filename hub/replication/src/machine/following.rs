@@ -1,4 +1,4 @@
-//! What a log on disk has to do to follow the engine's, judged from one answer.
+//! The steps by which a log on disk follows the engine's, judged from one answer.
 
 use model::{ChainHash, Clusterset, Cursor, Revision};
 
@@ -13,14 +13,14 @@ pub(super) enum Step {
     BeginEpoch(Base),
 }
 
-/// How the log relates to the engine's after those steps.
+/// The relation of the log to the engine's after those steps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relation {
     /// It ends at the head.
     Level,
     /// It ends before the head, and the next poll goes on.
     Behind,
-    /// What comes next is not in the engine any more.
+    /// The next batch is not in the engine any more.
     Gap,
     /// The engine lost what the log has: its contents went back.
     Ahead,

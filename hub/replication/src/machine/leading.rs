@@ -65,7 +65,7 @@ struct Flight {
     /// The attempt whose answer is awaited, and when it was asked.
     attempt: Option<(AskId, u64)>,
     retry_at: u64,
-    /// Whether an earlier attempt had no answer: it may take effect at any time.
+    /// True if an earlier attempt had no answer: it may take effect at any time.
     is_uncertain: bool,
 }
 
@@ -123,7 +123,7 @@ impl Leading {
         &self.head
     }
 
-    /// Whether another append may wait.
+    /// Returns true if another append may wait.
     pub(super) fn has_room(&self) -> bool {
         self.queue.len() < WAITING_MAX
     }

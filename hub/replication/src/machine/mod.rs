@@ -57,7 +57,7 @@ pub struct Machine {
     poll_at: u64,
     announce: Option<(AskId, u64)>,
     announce_at: u64,
-    /// Who was announced, and when that was asked.
+    /// The announced hubs, and the time of the question.
     hubs: (Vec<HubRow>, Option<u64>),
 }
 
@@ -75,7 +75,7 @@ struct Watching {
     quiet: Quiet,
 }
 
-/// What the newest answer says of the log on disk.
+/// The log on disk beside the engine's, by the newest answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Place {
     Unknown,
@@ -106,7 +106,7 @@ impl Machine {
         }
     }
 
-    /// What this hub does.
+    /// The present part of this hub.
     pub fn standing(&self) -> Standing {
         match &self.state {
             State::Leading(_) => Standing::Leads,
@@ -132,7 +132,7 @@ impl Machine {
         }
     }
 
-    /// Whether an append is taken: this hub leads, and not too many wait.
+    /// Returns true if an append is taken: this hub leads, and not too many wait.
     pub fn has_room(&self) -> bool {
         matches!(&self.state, State::Leading(leading) if leading.has_room())
     }
@@ -306,7 +306,7 @@ impl Machine {
         }
     }
 
-    /// What is due at this moment.
+    /// The work that is due at this moment.
     fn step(&mut self, now: Now, out: &mut Vec<Output>) {
         if matches!(self.state, State::Watching(_))
             && let Some(commit) = self.takeover(now)
@@ -387,7 +387,7 @@ impl Machine {
         out.push(Output::Ask { ask, request });
     }
 
-    /// Whether who is announced was asked a moment ago; if not, it is asked now.
+    /// Returns true if the announced hubs were asked for a moment ago; else asks now.
     fn knows_hubs(&mut self, now: Now) -> bool {
         let is_fresh = self
             .hubs

@@ -4,7 +4,7 @@ use model::{ChainHash, Clusterset, Cursor, Epoch};
 
 use crate::engine::{Head, HubRow, Replica, Role};
 
-/// How many of the announced hubs come before this one. The leader that is silent does not count.
+/// Number of announced hubs that come before this one. The leader that is silent does not count.
 pub(super) fn rank(clusterset: &Clusterset, me: &Replica, hubs: &[HubRow], silent: &Replica) -> u64 {
     let weight = |replica: &Replica| {
         let hash = ChainHash::start(clusterset, Epoch::default()).after(replica.as_str().as_bytes());
@@ -18,14 +18,14 @@ pub(super) fn rank(clusterset: &Clusterset, me: &Replica, hubs: &[HubRow], silen
     others.filter(|other| weight(other) > mine).count() as u64
 }
 
-/// Whether a hub has announced a longer log than the engine has. It may be the only one that has some events.
+/// Returns true if a hub has announced a longer log than the engine has. It may be the only one that has some events.
 pub(super) fn is_somebody_ahead(hubs: &[HubRow], me: &Replica, head: &Head) -> bool {
     hubs.iter()
         .filter(|row| row.replica != *me)
         .any(|row| row.role == Role::Ahead && row.synced.is_some_and(|at| is_longer(&at, &head.at)))
 }
 
-/// Whether this hub's log is the longest of the announced ones that are longer than the engine's; of equally long ones,
+/// Returns true if this hub's log is the longest of the announced ones that are longer than the engine's; of equally long ones,
 /// that of the smallest name.
 pub(super) fn is_longest(hubs: &[HubRow], me: &Replica, mine: &Cursor) -> bool {
     hubs.iter()
@@ -36,7 +36,7 @@ pub(super) fn is_longest(hubs: &[HubRow], me: &Replica, mine: &Cursor) -> bool {
         })
 }
 
-/// Whether a position is behind another in epoch and revision.
+/// Returns true if a position is behind another in epoch and revision.
 pub(super) fn is_longer(one: &Cursor, other: &Cursor) -> bool {
     (one.epoch, one.revision) > (other.epoch, other.revision)
 }

@@ -15,7 +15,7 @@ pub(super) struct Sealing {
     gives_up_at: u64,
 }
 
-/// How it went.
+/// The outcome of the attempt.
 pub(super) enum Sealed {
     /// This hub leads, by a request asked at this time.
     Leads(u64),

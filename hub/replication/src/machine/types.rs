@@ -1,4 +1,4 @@
-//! What goes into the machine and what comes out.
+//! The inputs and outputs of the machine.
 
 use bytes::Bytes;
 use model::{Clusterset, Cursor, Epoch, UnixMillis};
@@ -24,7 +24,7 @@ pub struct AskId(pub u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Token(pub u64);
 
-/// What a hub is told at its start.
+/// The settings of a hub at its start.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// Whose log this is.
@@ -33,7 +33,7 @@ pub struct Settings {
     pub replica: Replica,
     /// This process.
     pub instance: Instance,
-    /// Where other hubs reach it, one word.
+    /// The address at which other hubs reach it, one word.
     pub address: String,
     /// Its release, one word.
     pub version: String,
@@ -41,7 +41,7 @@ pub struct Settings {
     pub rules: u32,
     /// Milliseconds of silence after which another hub takes the lead.
     pub takeover_after_millis: u64,
-    /// Whether it may make the first head, and the id of the engine if it does.
+    /// The id of the engine that it may make the first head with; absent: it may make none.
     pub origin: Option<EngineId>,
     /// Random bits for epochs that it begins.
     pub random: u64,
@@ -98,7 +98,7 @@ pub enum Input {
         /// The hub that may take it first.
         next: Option<Replica>,
     },
-    /// Whether this hub could lead: it is healthy, folds all events, and does not end.
+    /// True if this hub could lead: it is healthy, folds all events, and does not end.
     Able(bool),
     /// The log is on disk up to here.
     Synced(Cursor),
@@ -175,7 +175,7 @@ pub enum TermEnd {
     Refused(Refusal),
 }
 
-/// What a hub does, for readiness and metrics.
+/// The part of a hub, for readiness and metrics.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// Nothing is known of the engine yet, or it has no head.

@@ -1,4 +1,4 @@
-//! What a simulated engine holds: keys and values as a real one has them, and how each request changes them.
+//! The contents of a simulated engine: keys and values as a real one has them, and how each request changes them.
 
 use std::{collections::BTreeMap, ops::Bound};
 

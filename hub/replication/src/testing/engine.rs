@@ -17,7 +17,7 @@ const GIVE_UP_SLOW_MILLIS: u64 = 2_900;
 /// Longest delay of an effect that comes late.
 const LATE_MILLIS_MAX: u64 = 6_000;
 
-/// How often something goes wrong, in a thousand requests. With the default every request is performed and answered within
+/// The rate of each fault, in a thousand requests. With the default every request is performed and answered within
 /// the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Faults {
@@ -33,7 +33,7 @@ pub struct Faults {
     pub answer_late: u64,
 }
 
-/// What a path between a hub and the engine loses.
+/// The losses of a path between a hub and the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkFaults {
     /// Requests on their way.
@@ -119,7 +119,7 @@ impl SimulatedEngine {
         inner.note_head();
     }
 
-    /// How many heads were written so far.
+    /// Number of heads written so far.
     pub fn head_count(&self) -> usize {
         self.inner().heads.len()
     }

@@ -32,7 +32,7 @@ const CALLS_MAX: usize = 4;
 
 type Answered = (AskId, Result<Answer, EngineError>);
 
-/// How often something was seen, by what it was.
+/// Number of sights, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Guarded(pub(super) BTreeMap<&'static str, u64>);
 
@@ -126,9 +126,9 @@ pub(super) struct SimulatedHubs {
     pub(super) dice: Dice,
     pub(super) now: u64,
     pub(super) guarded: Guarded,
-    /// Whether writers are at work.
+    /// True while writers are at work.
     pub(super) writes: bool,
-    /// Whether the engine's contents went back.
+    /// True if the engine's contents went back.
     pub(super) was_restored: bool,
     tokens: u64,
     instances: u8,
@@ -137,7 +137,7 @@ pub(super) struct SimulatedHubs {
     undecided: Vec<Cursor>,
     /// The hash that every log has at a position.
     chain: BTreeMap<(Epoch, Revision), ChainHash>,
-    /// What a process wants to commit over a head in a term.
+    /// The commits that a process wants over a head in a term.
     wanted: BTreeMap<(Instance, Term, String), Commit>,
 }
 
@@ -276,7 +276,7 @@ impl SimulatedHubs {
         }
     }
 
-    /// What the writer of a leader does: it appends behind what it appended, and asks whether it still leads.
+    /// The writer of a leader: it appends behind what it appended, and asks whether it still leads.
     fn work(&mut self, index: usize) {
         let Some((head, end, _)) = self.hubs[index].term.clone() else {
             return;
