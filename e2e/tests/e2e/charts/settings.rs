@@ -42,7 +42,34 @@ pub(super) fn trials() -> Vec<Trial> {
             "charts::a_proxy_is_for_the_hub_and_not_for_the_api_server",
             || async { proxy_to_the_hub() },
         ),
+        sim_test(
+            "charts::enrolment_in_some_namespaces_reads_no_other_secrets",
+            || async { enrolment_in_namespaces() },
+        ),
     ]
+}
+
+/// The right to Secrets is a Role in each namespace, and in no ClusterRole.
+fn enrolment_in_namespaces() -> anyhow::Result<()> {
+    let values = [
+        EVERYTHING[0].1,
+        &["--set=topologyEnrolment.namespaces={fleet,labs}"][..],
+    ]
+    .concat();
+    let mut places = Vec::new();
+    for object in objects(&Charts::new()?.render("hub", &values)?)? {
+        let rules = object.data["rules"].as_array().into_iter().flatten();
+        let of_secrets = rules.filter(|rule| rule["resources"].to_string().contains("secrets"));
+        places.extend(of_secrets.map(|_| {
+            (
+                deploy::kind(&object).to_owned(),
+                object.metadata.namespace.clone(),
+            )
+        }));
+    }
+    let role = |namespace: &str| ("Role".to_owned(), Some(namespace.to_owned()));
+    ensure!(places == [role("fleet"), role("labs")], "{places:?}");
+    Ok(())
 }
 
 /// The agent's pod has the variables, and the network policy lets it reach the proxy.
