@@ -20,7 +20,7 @@ const WORKFLOWS: [(&str, &[&str]); 2] = [
         "check.yaml",
         &[
             "GATE: ${{ inputs.gate || '.ci/run' }}\n",
-            "run: '\"$GATE\"'\n",
+            "run: '\"$GATE\" $PART'\n",
             "pull_request:\n",
         ],
     ),

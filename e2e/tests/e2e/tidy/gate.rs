@@ -37,6 +37,7 @@ pub(super) fn trials() -> Vec<Trial> {
             "tidy::the_gate_of_a_release_checks_what_that_of_a_change_does",
             release_has_all,
         ),
+        plain_test("tidy::every_part_of_a_release_runs", every_part),
         plain_test("tidy::the_gate_waits_for_what_it_begins", joined),
         plain_test("tidy::the_gate_counts_the_tests_that_ran", counts),
         plain_test("tidy::the_gate_adds_processor_seconds", processor_seconds),
@@ -61,10 +62,14 @@ fn in_ci() -> anyhow::Result<()> {
         let place = |wanted: &dyn Fn(&str) -> bool| script.lines().position(wanted);
         let sourced = place(&|line| line == "source \"$(dirname \"$0\")/gate.sh\"");
         let sourced = sourced.with_context(|| format!("{gate} does not source {GATE}"))?;
-        let first = place(&|line| line.starts_with("phase \"")).context("no phases")?;
+        let first = place(&|line| line.trim_start().starts_with("phase \"")).context("no phases")?;
         ensure!(sourced < first, "{gate}: a phase runs before CI=true");
+        let ran = phases(&script).iter().position(|phase| *phase == "tests");
+        let counted = phases(&script)
+            .iter()
+            .position(|phase| *phase == "tests that ran");
         ensure!(
-            phases(&script).contains(&"tests that ran") && script.trim_end().ends_with(" count_tests"),
+            ran < counted && script.contains("\"tests that ran\" count_tests\n"),
             "{gate}: nobody counts the tests"
         );
     }
@@ -85,6 +90,7 @@ fn phases(script: &str) -> Vec<&str> {
     script
         .lines()
         .filter_map(|line| {
+            let line = line.trim_start();
             let name = line
                 .strip_prefix("phase \"")
                 .or_else(|| line.strip_prefix("joined \""));
@@ -112,9 +118,9 @@ fn joined() -> anyhow::Result<()> {
         let (mut beside, mut waited) = (names("beside \""), names("joined \""));
         let groups = script
             .lines()
-            .filter(|line| line.starts_with("begin_beside "))
+            .filter(|line| line.trim_start().starts_with("begin_beside "))
             .count();
-        let ends = script.lines().filter(|line| *line == "joined all").count();
+        let ends = script.lines().filter(|line| line.trim() == "joined all").count();
         ensure!(
             groups == ends && groups > 0,
             "{gate}: {groups} groups beside, {ends} ends"
@@ -138,6 +144,42 @@ fn release_has_all() -> anyhow::Result<()> {
         .filter(|phase| !BUILDS.contains(phase) && !release.contains(phase))
         .collect();
     ensure!(missing.is_empty(), "{RELEASE} lacks phases of {RUN}: {missing:?}");
+    Ok(())
+}
+
+/// The parts that `.ci/release` names are those it has, and the workflow of a release runs each; another is refused
+/// before anything runs.
+fn every_part() -> anyhow::Result<()> {
+    let script = source::text_of(RELEASE)?;
+    let named = script
+        .lines()
+        .find_map(|line| line.strip_prefix("readonly PARTS=(")?.strip_suffix(')'))
+        .context("no PARTS")?;
+    let named: Vec<_> = named.split(' ').collect();
+    let has: Vec<_> = script
+        .lines()
+        .filter_map(|line| line.strip_prefix("part_")?.strip_suffix("() {"))
+        .collect();
+    ensure!(named == has, "{RELEASE} names {named:?} and has {has:?}");
+    let outside: Vec<_> = script
+        .lines()
+        .filter(|line| line.starts_with("phase \""))
+        .collect();
+    ensure!(outside.len() == 2, "{RELEASE}: in no part: {outside:?}");
+    let workflow = source::text_of(".github/workflows/release.yaml")?;
+    let quoted: Vec<_> = named.iter().map(|part| format!("\"{part}\"")).collect();
+    let wanted = format!("      parts: '[{}]'\n", quoted.join(", "));
+    ensure!(workflow.contains(&wanted), "release.yaml has no {wanted}");
+    let (before, _) = script
+        .split_once("\n# shellcheck source=")
+        .context("the parts are not checked before everything else")?;
+    for (part, passes) in [("simulation", false), ("fuzz", true)] {
+        let mut bash = Command::new("bash");
+        let ran = run(bash.arg("-c").arg(before).arg(RELEASE).arg(part), "")?;
+        let said = String::from_utf8_lossy(&ran.stderr);
+        ensure!(ran.status.success() == passes, "{part}: {said}");
+        ensure!(passes || said.contains("its parts are tests "), "{said}");
+    }
     Ok(())
 }
 
