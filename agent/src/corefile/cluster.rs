@@ -18,6 +18,31 @@ use crate::run;
 /// Field manager of the change to the Corefile: a person wrote it with this command, no running agent.
 const FIELD_MANAGER: &str = "tributary-corefile";
 
+/// A server of names that is not CoreDNS, or one whose configuration its provider keeps.
+struct OtherServer {
+    name: &'static str,
+    /// Where its ConfigMap is.
+    namespace: &'static str,
+    configmap: &'static str,
+    /// The section of the guide.
+    section: &'static str,
+}
+
+const OTHER_SERVERS: [OtherServer; 2] = [
+    OtherServer {
+        name: "OpenShift's DNS operator",
+        namespace: "openshift-dns",
+        configmap: "dns-default",
+        section: "openshift",
+    },
+    OtherServer {
+        name: "kube-dns",
+        namespace: "kube-system",
+        configmap: "kube-dns",
+        section: "gke",
+    },
+];
+
 /// One key of a ConfigMap.
 pub(super) struct ClusterCorefile {
     maps: Api<ConfigMap>,
@@ -65,10 +90,7 @@ impl ClusterCorefile {
         let found = self.maps.get_opt(map).await;
         let found = found.map_err(|error| refused(error, &format!("cannot read the ConfigMap {map}")))?;
         let Some(found) = found else {
-            bail!(
-                "there is no ConfigMap {map} in that namespace: --namespace and --configmap name the one that CoreDNS \
-                 reads"
-            );
+            bail!(missing(map, self.other_server().await));
         };
         let mut data = found.data.unwrap_or_default();
         let Some(text) = data.remove(key) else {
@@ -91,6 +113,19 @@ impl ClusterCorefile {
             version,
             kept_by,
         })
+    }
+
+    /// The server that answers names where CoreDNS does not, by a ConfigMap that it alone has. One that cannot be read
+    /// is none: the answer is a hint.
+    async fn other_server(&self) -> Option<&'static OtherServer> {
+        let client = self.maps.clone().into_client();
+        for server in &OTHER_SERVERS {
+            let maps = Api::<ConfigMap>::namespaced(client.clone(), server.namespace);
+            if let Ok(Some(_)) = maps.get_opt(server.configmap).await {
+                return Some(server);
+            }
+        }
+        None
     }
 
     /// Our key in the ConfigMap beside the provider's; nothing where there is none.
@@ -138,6 +173,20 @@ impl ClusterCorefile {
                 &format!("cannot change the ConfigMap {}", self.map),
             )),
         }
+    }
+}
+
+/// The message for a cluster without the ConfigMap of CoreDNS.
+fn missing(map: &str, other: Option<&OtherServer>) -> String {
+    match other {
+        Some(other) => format!(
+            "{} answers names in this cluster, and cannot answer clusterset.local. Run a server for it, and have {} send \
+             the zone there: docs/guides/dns.md#{}",
+            other.name, other.name, other.section
+        ),
+        None => format!(
+            "there is no ConfigMap {map} in that namespace: --namespace and --configmap name the one that CoreDNS reads"
+        ),
     }
 }
 

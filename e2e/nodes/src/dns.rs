@@ -1,11 +1,13 @@
 //! Owns: asking a name server from a pod, and reading what it said. The reading is pure.
 //! Never: knows what the answer should be.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::IpAddr};
 
 use anyhow::Context;
 
 use super::client::{Asking, Pod};
+
+const DIG: &str = "dig +noall +comments +answer +tries=1 +time=2";
 
 /// A name server's answer: its code, and the records, each as its type and data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,8 +44,17 @@ impl Said {
 
 /// Asks from a pod for all records of a type.
 pub(super) fn ask(cluster: &Asking<'_>, pod: &Pod, name: &str, kind: &str) -> anyhow::Result<Said> {
-    let script = format!("dig +noall +comments +answer +tries=1 +time=2 {name} {kind}");
-    read(&cluster.in_pod(pod, &script)?)
+    read(&cluster.in_pod(pod, &format!("{DIG} {name} {kind}"))?)
+}
+
+/// The same of the name server at an address.
+pub(super) fn ask_at(
+    cluster: &Asking<'_>,
+    pod: &Pod,
+    server: IpAddr,
+    (name, kind): (&str, &str),
+) -> anyhow::Result<Said> {
+    read(&cluster.in_pod(pod, &format!("{DIG} @{server} {name} {kind}"))?)
 }
 
 /// The name that an address leads back to.

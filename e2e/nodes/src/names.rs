@@ -1,14 +1,15 @@
 //! Owns: the names of a clusterset: every row of the multicluster DNS specification, asked from pods of every cluster
 //! through their own CoreDNS.
-//! Never: asks a name server that pods do not ask.
+//! Never: asks a name server that pods do not ask, or that no guide adds.
 
 use std::net::IpAddr;
 
 use anyhow::Context;
+use cluster::charts;
 
 use super::{
     client::{Asking, Pod, export},
-    configuration::TOOLS_IMAGE,
+    configuration::{COREDNS_IMAGE, TOOLS_IMAGE},
     control::wait_for,
     dns::{self, Said},
     layout::Directory,
@@ -24,6 +25,8 @@ pub(super) const NAMESPACE: &str = "names";
 const EXPORTED: [&str; 4] = ["web", "set", "plain", "never"];
 /// The zone of the clusterset, below it the namespace.
 const ZONE: &str = "names.svc.clusterset.local";
+/// The namespace, Deployment and Service of a server of the zone alone.
+const SERVER: &str = "tributary-dns";
 /// CoreDNS's schema version: of cluster DNS, where the specification of multicluster DNS says 1.0.0.
 const SCHEMA: &str = "TXT \"1.1.0\"";
 
@@ -51,13 +54,16 @@ pub(super) fn names(directory: &Directory, asked: Asked) -> anyhow::Result<()> {
     let members: Vec<Vec<Member>> = clusters.iter().map(members).collect::<anyhow::Result<_>>()?;
     let members: Vec<Member> = members.into_iter().flatten().collect();
     let mut rows = 0;
-    for cluster in &clusters {
+    for (index, cluster) in clusters.iter().enumerate() {
         let names = Names {
             asked,
             client: cluster.pods("client")?.remove(0),
             cluster,
         };
         rows += names.all(&members)?;
+        if index == 0 {
+            rows += names.of_a_server_of_its_own()?;
+        }
     }
     println!("{rows} names are right, asked from {} clusters", clusters.len());
     Ok(())
@@ -172,6 +178,43 @@ impl Names<'_> {
         }
         let targets = members.iter().map(|member| format!("SRV 80 {}.", member.host()));
         rows += self.row(&format!("_http._tcp.{name}"), "SRV", &Said::records(targets))?;
+        Ok(rows)
+    }
+
+    /// The server that guides add where a cluster's own cannot answer the zone.
+    fn of_a_server_of_its_own(&self) -> anyhow::Result<usize> {
+        let plane = self.cluster.plane;
+        let file = charts::root().join("deploy/coredns/server/server.yaml");
+        let manifest = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        let published = manifest
+            .lines()
+            .find_map(|line| line.trim().strip_prefix("image: "));
+        let manifest = manifest.replace(published.context("the server has an image")?, COREDNS_IMAGE);
+        plane.apply(&manifest, "server.yaml")?;
+        let server = Asking {
+            plane,
+            namespace: SERVER,
+        };
+        let deployment = format!("deployment/{SERVER}");
+        server.kubectl(&["rollout", "status", &deployment, "--timeout=120s"])?;
+        let ips = addresses(self.cluster, "serviceimport/web", ".spec.ips[*]")?;
+        let name = format!("web.{ZONE}");
+        let mut rows = 0;
+        for address in addresses(&server, &format!("service/{SERVER}"), ".spec.clusterIPs[*]")? {
+            for kind in ["A", "AAAA"] {
+                let wanted = Said::records(records(kind, &ips));
+                let asked = format!("{name} {kind}, asked of {address} in {}", plane.name);
+                self.asked.until(&asked, &plane.directory, || {
+                    let said = dns::ask_at(self.cluster, &self.client, address, (&name, kind))?;
+                    Ok(if said == wanted {
+                        Ok(())
+                    } else {
+                        Err(format!("{} instead of {}", said.shown(), wanted.shown()))
+                    })
+                })?;
+                rows += 1;
+            }
+        }
         Ok(rows)
     }
 

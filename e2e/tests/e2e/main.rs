@@ -9,6 +9,7 @@ mod charts;
 mod client;
 mod conformance;
 mod crds;
+mod dns_server;
 mod doctors;
 mod documents;
 mod durability;
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
     trials.extend(permissions::trials());
     trials.extend(failures::trials());
     trials.extend(fuzz::trials());
+    trials.extend(dns_server::trials());
     trials.extend(gitops::trials());
     trials.extend(cert_manager::trials());
     trials.extend(hub_lease::trials());

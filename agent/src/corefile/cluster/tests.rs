@@ -24,6 +24,8 @@ struct Server {
     contended: bool,
     /// Nobody may do anything.
     forbidden: bool,
+    /// The path of a ConfigMap of another server.
+    other: &'static str,
 }
 
 impl Server {
@@ -34,6 +36,7 @@ impl Server {
             beside: Arc::default(),
             contended: false,
             forbidden: false,
+            other: "",
         }
     }
 
@@ -56,7 +59,12 @@ impl Server {
                     .uri
                     .path()
                     .strip_prefix("/api/v1/namespaces/kube-system/configmaps/");
+                let other = [
+                    "/api/v1/namespaces/openshift-dns/configmaps/dns-default",
+                    "/api/v1/namespaces/kube-system/configmaps/kube-dns",
+                ];
                 let (code, answer) = match name {
+                    _ if other.contains(&parts.uri.path()) => server.answer_other(parts.uri.path()),
                     Some("coredns") => server.answer(&parts.method, &body),
                     Some("coredns-custom") => server.answer_beside(&parts.method, &body),
                     _ => panic!("{} was asked", parts.uri),
@@ -67,6 +75,16 @@ impl Server {
             }
         });
         Client::new(service, "default")
+    }
+
+    fn answer_other(&self, path: &str) -> (StatusCode, Value) {
+        if path == self.other {
+            let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}});
+            return (StatusCode::OK, map);
+        }
+        let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
+            "message": "not found", "reason": "NotFound"});
+        (StatusCode::NOT_FOUND, status)
     }
 
     fn answer(&self, method: &Method, body: &[u8]) -> (StatusCode, Value) {
@@ -354,6 +372,32 @@ async fn a_program_knows_before_what_an_edit_would_do() {
         Answering::Not { .. }
     ));
     ask(&Server::with(None)).await.expect_err("there is none");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_corednss_is_named_with_its_part_of_the_guide() {
+    let guide = include_str!("../../../../docs/guides/dns.md");
+    for (other, heading, anchor) in [
+        (
+            "/api/v1/namespaces/openshift-dns/configmaps/dns-default",
+            "## OpenShift",
+            "dns.md#openshift",
+        ),
+        (
+            "/api/v1/namespaces/kube-system/configmaps/kube-dns",
+            "## GKE",
+            "dns.md#gke",
+        ),
+    ] {
+        let mut server = Server::with(None);
+        server.other = other;
+        let (wanted, args) = typed("add");
+        let refused = configure(server.client(), wanted, &args, "https://a").await;
+        let refused = format!("{:#}", refused.expect_err("there is no Corefile"));
+        assert!(refused.ends_with(anchor), "{refused}");
+        assert!(guide.lines().any(|line| line == heading), "no {heading}");
+        assert!(server.patches.lock().expect("not poisoned").is_empty());
+    }
 }
 
 #[tokio::test]
