@@ -1,8 +1,9 @@
-//! Owns: the generated pages of docs/reference: the flags of the programs from their command lines, and their metrics
-//! from where sources register them.
+//! Owns: the generated pages of docs/reference: the flags of the programs from their command lines, their metrics from
+//! where sources register them, and the values of the charts from their values.yaml.
 //! Never: judges their words.
 
 mod metrics;
+mod values;
 
 use std::{
     fmt::Write,
@@ -12,6 +13,7 @@ use std::{
 use clap::{Arg, Command, CommandFactory};
 
 pub use metrics::{Metric, metrics};
+pub use values::{ChartValue, values};
 
 /// The command that writes the pages.
 const COMMAND: &str = "cargo reference";
@@ -38,6 +40,10 @@ pub fn pages(root: &Path) -> anyhow::Result<Vec<Page>> {
         Page {
             path: directory.join("metrics.md"),
             text: metrics_page(&metrics(root)?),
+        },
+        Page {
+            path: directory.join("values.md"),
+            text: values_page(root)?,
         },
     ])
 }
@@ -146,6 +152,32 @@ fn metrics_page(metrics: &[Metric]) -> String {
         }
     }
     text
+}
+
+fn values_page(root: &Path) -> anyhow::Result<String> {
+    let mut text = format!(
+        "# Values of the charts\n\n`{COMMAND}` writes this page from `deploy/charts/*/values.yaml`; do not edit it.\n"
+    );
+    for chart in ["hub", "agent"] {
+        let _ = write!(
+            text,
+            "\n## {chart}\n\n| value | default | meaning |\n|---|---|---|\n"
+        );
+        for value in values(root, chart)? {
+            let default = value.default.as_deref().unwrap_or_default();
+            let default = match default {
+                "" => String::new(),
+                default => format!("`{default}`"),
+            };
+            let _ = writeln!(
+                text,
+                "| `{}` | {default} | {} |",
+                value.path,
+                cell(&value.meaning)
+            );
+        }
+    }
+    Ok(text)
 }
 
 /// One line that a table can hold.
