@@ -11,6 +11,7 @@ use std::{
 };
 
 use clap::{Arg, Command, CommandFactory};
+use shared::process::PROCESS_METRICS;
 
 pub use metrics::{Metric, metrics};
 pub use values::{ChartValue, values};
@@ -134,6 +135,16 @@ fn metrics_page(metrics: &[Metric]) -> String {
         "# Metrics\n\n`{COMMAND}` writes this page from where the programs register their metrics; do not edit it.\nA hub of \
          several clustersets adds the label `clusterset` to all but `tributary_hub_build_info`.\n"
     );
+    text.push_str("\n## Both\n\n| name | kind | meaning |\n|---|---|---|\n");
+    for metric in PROCESS_METRICS {
+        let _ = writeln!(
+            text,
+            "| `{}` | {} | {} |",
+            metric.name,
+            metric.kind,
+            cell(metric.help)
+        );
+    }
     for (title, prefix) in [("Hub", "tributary_hub_"), ("Agent", "tributary_agent_")] {
         let _ = write!(
             text,

@@ -49,8 +49,11 @@ impl Form {
     }
 }
 
-/// Collects metrics at start, all under one prefix.
-pub struct Metrics(Registry);
+/// Collects metrics at start, all under one prefix but those of the process itself.
+pub struct Metrics {
+    all: Registry,
+    prefix: String,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct BuildLabels {
@@ -58,24 +61,33 @@ struct BuildLabels {
 }
 
 impl Metrics {
-    /// A registry whose metrics begin with `tributary_hub` or `tributary_agent`, with `build_info` in it.
+    /// A registry whose metrics begin with `tributary_hub` or `tributary_agent`, with `build_info` in it, and
+    /// [`PROCESS_METRICS`](super::PROCESS_METRICS) beside them.
     pub fn new(prefix: &str, version: &str) -> Self {
-        let mut registry = Registry::with_prefix(prefix);
+        let mut all = Registry::default();
+        #[cfg(target_os = "linux")]
+        super::usage::register(&mut all);
+        let mut metrics = Self {
+            all,
+            prefix: prefix.to_owned(),
+        };
         let build = Info::new(BuildLabels {
             version: version.to_owned(),
         });
-        registry.register("build", "The program's version", build);
-        Self(registry)
+        metrics
+            .registry()
+            .register("build", "The program's version", build);
+        metrics
     }
 
     /// The registry for the metrics of all parts.
     pub fn registry(&mut self) -> &mut Registry {
-        &mut self.0
+        self.all.sub_registry_with_prefix(&self.prefix)
     }
 
     /// Ends the registering.
     pub fn finish(self) -> Arc<Registry> {
-        Arc::new(self.0)
+        Arc::new(self.all)
     }
 }
 
@@ -209,11 +221,8 @@ mod tests {
 
     #[test]
     fn what_is_in_order_stays_as_it_is() {
-        let mut metrics = Metrics::new("tributary_test", "1.2.3");
-        metrics
-            .registry()
-            .register(EVENTS, "Some", Counter::<u64>::default());
-        let registry = metrics.finish();
+        let mut registry = Registry::with_prefix("tributary_test");
+        registry.register(EVENTS, "Some", Counter::<u64>::default());
         let mut plain = String::new();
         text::encode(&mut plain, &registry).expect("text");
         assert_eq!(encode(&registry).expect("text"), plain);
@@ -244,7 +253,9 @@ mod tests {
              tributary_test_time_count 0\n\
              tributary_test_time_bucket{le=\"1.0\"} 0\n\
              tributary_test_time_bucket{le=\"+Inf\"} 0\n";
-        assert_eq!(text, expected);
+        // Those of the process stand before.
+        let own = text.find("# HELP tributary_").expect("metrics of the program");
+        assert_eq!(&text[own..], expected);
     }
 
     #[test]

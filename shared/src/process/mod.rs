@@ -17,6 +17,7 @@ mod ready;
 mod runtime;
 mod shutdown;
 mod supervise;
+mod usage;
 mod visitors;
 
 pub use crate::api_client::{FileError, Foreign, io_words, reason};
@@ -32,4 +33,5 @@ pub use ready::{Readiness, ReadyHandle};
 pub use runtime::{Threads, block_on};
 pub use shutdown::{Shutdown, on_signals};
 pub use supervise::{DRAIN_TIMEOUT, Supervisor, exit_code};
+pub use usage::{PROCESS_METRICS, ProcessMetric};
 pub use visitors::HTTP_CONNECTIONS_MAX;
