@@ -143,3 +143,42 @@ async fn own_id(client: &Client) -> anyhow::Result<ClusterId> {
     ClusterId::new(&id)
         .map_err(|error: InvalidName| anyhow::anyhow!("{error}: name the cluster with --cluster-id"))
 }
+
+#[cfg(test)]
+mod tests {
+    use shared::model::{KeyFingerprint, TokenSecret};
+
+    use super::*;
+
+    /// A hub and an API server that nobody may ask.
+    #[tokio::test]
+    async fn who_has_a_certificate_uses_no_join_string() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = |name: &str| directory.path().join(name);
+        let files = TlsFiles {
+            cert: file("agent.crt"),
+            key: file("agent.key"),
+            ca: file("ca.crt"),
+        };
+        for path in [&files.cert, &files.key, &files.ca] {
+            fs::write(path, "PEM").expect("written");
+        }
+        let newer = JoinString {
+            doors: vec!["https://hub.example.org:8444".to_owned()],
+            hubs: vec!["https://hub.example.org:8443".to_owned()],
+            pin: KeyFingerprint([1; 32]),
+            token: TokenSecret::new([1; 32]),
+        };
+        let nobody = tower::service_fn(|request: http::Request<kube::client::Body>| async move {
+            Err::<http::Response<kube::client::Body>, _>(std::io::Error::other(request.uri().to_string()))
+        });
+        let client = Client::new(nobody, "default");
+        ensure(&newer, &JoinArgs::default(), &files, (&client, "default"), None)
+            .await
+            .expect("nothing is to do");
+        fs::remove_file(&files.cert).expect("removed");
+        let asked = ensure(&newer, &JoinArgs::default(), &files, (&client, "default"), None).await;
+        let asked = format!("{:#}", asked.expect_err("it joins anew"));
+        assert!(asked.contains("clusterset.k8s.io"), "{asked}");
+    }
+}

@@ -285,6 +285,17 @@ async fn controllers_clear_up(cluster: &Cluster, agent: &Client, client: &Client
             .await
             .with_context(|| name.to_owned())?;
     }
+    // It writes each object as it is, so that it is stored in the newest version.
+    let migrator = account(cluster, "kube-system", "storage-version-migrator-controller").await?;
+    for kind in KINDS {
+        apply(agent, marked(kind, "stored")).await?;
+        let others = merge(client, kind, "stored", json!({}), false).await;
+        refused(others, NOT_THE_AGENT, "a change without a difference")?;
+        merge(&migrator, kind, "stored", json!({}), false)
+            .await
+            .with_context(|| format!("{kind} cannot be stored anew"))?;
+        delete(agent, kind, "stored").await?;
+    }
     let owners: Api<ConfigMap> = Api::namespaced(client.clone(), SHOP);
     let owner = json!({ "metadata": { "name": "owner" } });
     let owner = owners

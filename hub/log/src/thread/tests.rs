@@ -126,3 +126,29 @@ fn who_closes_a_log_waits_for_one_segment_that_goes() {
     );
     assert_eq!(disk.segments().expect("listed").len(), 3);
 }
+
+/// Who reads history from a store that takes long, with others behind it, delays no member that connects again.
+#[test]
+fn a_position_is_found_while_a_reader_of_history_waits() {
+    let (mut log, _, _, _) = slow_to_delete();
+    let head = append(&mut log, "a");
+    let (history, ((begun, has_begun), (go_on, goes_on))) =
+        (log.reader(), (mpsc::channel(), mpsc::channel::<()>()));
+    let slow = std::thread::spawn(move || {
+        history.wait(move |_| {
+            begun.send(()).expect("the test waits for it");
+            goes_on.recv().expect("the test says when");
+            Ok(())
+        })
+    });
+    has_begun.recv().expect("the store is read");
+    let (cursors, (found, is_found)) = (log.cursors(), mpsc::channel());
+    std::thread::spawn(move || {
+        let hash = cursors.wait(move |history| history.hash_at(head.epoch, head.revision));
+        found.send(hash).expect("the test waits for it");
+    });
+    let hash = is_found.recv_timeout(Duration::from_secs(10));
+    go_on.send(()).expect("the reader waits");
+    slow.join().expect("no panic").expect("read");
+    assert!(matches!(hash, Ok(Ok(Some(_)))), "{hash:?}");
+}
