@@ -285,8 +285,16 @@ async fn controllers_clear_up(cluster: &Cluster, agent: &Client, client: &Client
             .await
             .with_context(|| name.to_owned())?;
     }
-    // It writes each object as it is, so that it is stored in the newest version.
-    let migrator = account(cluster, "kube-system", "storage-version-migrator-controller").await?;
+    // It writes each object as it is, so that it is stored in the newest version. Where the API server does not run it,
+    // it has no rights of its own.
+    let (place, name) = ("kube-system", "storage-version-migrator-controller");
+    let subject = json!({ "kind": "ServiceAccount", "name": name, "namespace": place });
+    let role =
+        json!({ "apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin" });
+    let rights = json!({ "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": { "name": name }, "roleRef": role, "subjects": [subject] });
+    apply(client, rights).await?;
+    let migrator = account(cluster, place, name).await?;
     for kind in KINDS {
         apply(agent, marked(kind, "stored")).await?;
         let others = merge(client, kind, "stored", json!({}), false).await;
