@@ -44,6 +44,11 @@ pub const LIST_PLANTED: &str = "cargo sim planted --list";
 /// Names the mutants.
 pub const LIST_MUTANTS: &str = "cargo sim mutants --list";
 
+/// Builds the control plane of an older Kubernetes.
+pub fn build_older_control_plane(minor: &str) -> String {
+    format!("{BUILD_CONTROL_PLANE} --kubernetes {minor}")
+}
+
 /// Starts the hub, or the agent of a cluster, in a demo.
 pub fn demo_start(program: &str) -> String {
     format!("cargo demo start {program}")
@@ -117,6 +122,7 @@ pub fn advised() -> Vec<String> {
     for large in [false, true] {
         advised.extend([sim_run(7, large), sim_shrink(7, large)]);
     }
+    advised.push(build_older_control_plane("1.33"));
     advised.push(netsim_trace(7));
     advised.push(compare_templates(7, 100));
     advised

@@ -33,12 +33,13 @@ fn main() -> ExitCode {
 fn provide(command: Command) -> anyhow::Result<()> {
     let module = Module::of_this_workspace();
     match command {
-        Command::Build => match build::assets() {
-            Some(directory) => eprintln!(
+        Command::Build { kubernetes } => match (build::assets(), kubernetes) {
+            (Some(directory), _) => eprintln!(
                 "KUBEBUILDER_ASSETS is set to {}: nothing to build",
                 directory.display()
             ),
-            None => println!("{}", build::control_plane(&module)?.display()),
+            (None, Some(minor)) => println!("{}", build::control_plane(&module.older(&minor)?)?.display()),
+            (None, None) => println!("{}", build::control_plane(&module)?.display()),
         },
         Command::Path => println!("{}", module.built()?.display()),
         Command::Grpcurl => println!("{}", build::grpcurl(&module)?.display()),

@@ -27,7 +27,11 @@ pub struct Arguments {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Build the control plane into the target directory, unless that is done already; prints its path.
-    Build,
+    Build {
+        /// An older minor version, such as 1.33; tests run on it with TRIBUTARY_KUBERNETES=1.33.
+        #[arg(long, value_name = "MINOR")]
+        kubernetes: Option<String>,
+    },
     /// Print where the built control plane is; fails when it is absent or older than its sources.
     Path,
     /// Install grpcurl into the target directory, unless that is done already; prints its path.

@@ -84,18 +84,20 @@ pub fn control_plane(module: &Module) -> anyhow::Result<PathBuf> {
 fn compile_control_plane(module: &Module, flags: &[String], binary: &Path) -> anyhow::Result<()> {
     let mut list = go_command(module.sources());
     list.args(["list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}"])
+        .args(module.flag())
         .args(flags)
-        .arg(".");
+        .arg(module.package());
     let stale = run(&mut list, "listing packages", &Counted::Downloads)?;
     // Built beside its place and moved: a build cut off never leaves half a binary where tests look.
     let fresh = binary.with_extension(std::process::id().to_string());
     let mut build = go_command(module.sources());
     build
         .args(["build", "-v"])
+        .args(module.flag())
         .args(flags)
         .arg("-o")
         .arg(&fresh)
-        .arg(".");
+        .arg(module.package());
     let total = stale.lines().filter(|line| !line.is_empty()).count();
     run(&mut build, "compiling", &Counted::Packages { total })?;
     std::fs::rename(&fresh, binary).with_context(|| format!("cannot create {}", binary.display()))

@@ -2,19 +2,26 @@
 //! Never: runs Go (`build` does).
 
 use super::Unavailable;
-use advice::BUILD_CONTROL_PLANE;
+use advice::{BUILD_CONTROL_PLANE, build_older_control_plane};
 use std::path::{Path, PathBuf};
 
 /// A source file larger than this is not ours.
 const SOURCE_BYTES_MAX: u64 = 4 << 20;
-/// Path of the binary, from the target directory.
+/// The binary, and its directory in the target directory.
 const CONTROL_PLANE: &str = "control-plane";
+/// Directory of the program for older minor versions of Kubernetes, and of the files that require each, from the
+/// module's sources.
+const OLDER: &str = "older";
+/// Names the minor version whose control plane runs, as 1.33; not set: the one of go.mod.
+pub const KUBERNETES_VARIABLE: &str = "TRIBUTARY_KUBERNETES";
 
 /// The Go module and the place of what is built from it.
 #[derive(Debug, Clone)]
 pub struct Module {
     sources: PathBuf,
     target: PathBuf,
+    /// An older minor version of Kubernetes, as 1.33.
+    older: Option<String>,
 }
 
 impl Module {
@@ -30,7 +37,74 @@ impl Module {
         Self {
             sources: sources.to_path_buf(),
             target: target.to_path_buf(),
+            older: None,
         }
+    }
+
+    /// The same with an older minor version of Kubernetes.
+    ///
+    /// # Errors
+    ///
+    /// There is no file that requires it.
+    pub fn older(self, minor: &str) -> Result<Self, Unavailable> {
+        let known = self.older_versions();
+        if known.iter().any(|one| one == minor) {
+            return Ok(Self {
+                older: Some(minor.to_owned()),
+                ..self
+            });
+        }
+        Err(Unavailable {
+            reason: format!(
+                "there is no control plane of Kubernetes {minor}: there are {} and the newest, which no version names",
+                known.join(", ")
+            ),
+        })
+    }
+
+    /// The same with the version that the environment names.
+    pub(super) fn of_environment(self) -> Result<Self, Unavailable> {
+        match std::env::var(KUBERNETES_VARIABLE) {
+            Ok(minor) if !minor.is_empty() => self.older(&minor),
+            _ => Ok(self),
+        }
+    }
+
+    /// The older minor versions that there are.
+    fn older_versions(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.sources.join(OLDER)).into_iter().flatten();
+        let mut found: Vec<String> = files
+            .filter_map(|file| Some(file.ok()?.file_name().to_str()?.strip_suffix(".mod")?.to_owned()))
+            .collect();
+        found.sort();
+        found
+    }
+
+    /// The file that requires Kubernetes, and what Go has to be told of it.
+    fn requirements(&self) -> PathBuf {
+        match &self.older {
+            Some(minor) => self.sources.join(OLDER).join(format!("{minor}.mod")),
+            None => self.sources.join("go.mod"),
+        }
+    }
+
+    /// The flag by which Go takes the requirements, if they are not those of go.mod.
+    pub(super) fn flag(&self) -> Option<String> {
+        let older = self.older.as_ref();
+        older.map(|_| format!("-modfile={}", self.requirements().display()))
+    }
+
+    /// The package of the program, as Go names it.
+    pub(super) fn package(&self) -> String {
+        match self.older {
+            Some(_) => format!("./{OLDER}"),
+            None => ".".to_owned(),
+        }
+    }
+
+    /// Returns true if it is the control plane of an older Kubernetes, which has no etcd.
+    pub(super) fn is_older(&self) -> bool {
+        self.older.is_some()
     }
 
     /// The directory of the Go sources.
@@ -40,7 +114,17 @@ impl Module {
 
     /// Path of the binary.
     pub fn binary(&self) -> PathBuf {
-        self.target.join(CONTROL_PLANE).join("control-plane")
+        let older = self.older.as_ref().map(|minor| format!("-{minor}"));
+        let name = format!("{CONTROL_PLANE}{}", older.unwrap_or_default());
+        self.target.join(CONTROL_PLANE).join(name)
+    }
+
+    /// The command that builds it.
+    fn command(&self) -> String {
+        match &self.older {
+            Some(minor) => build_older_control_plane(minor),
+            None => BUILD_CONTROL_PLANE.to_owned(),
+        }
     }
 
     /// Cargo's target directory.
@@ -54,7 +138,9 @@ impl Module {
     }
 
     fn stamp(&self) -> PathBuf {
-        self.target.join(CONTROL_PLANE).join("control-plane.hash")
+        let mut stamp = self.binary().into_os_string();
+        stamp.push(".hash");
+        stamp.into()
     }
 
     /// The binary, when it is there and was built from the present sources.
@@ -62,14 +148,17 @@ impl Module {
         let binary = self.binary();
         if !binary.is_file() {
             return Err(Unavailable {
-                reason: format!("no control plane is built; run `{BUILD_CONTROL_PLANE}`"),
+                reason: format!("no control plane is built; run `{}`", self.command()),
             });
         }
         let stamped = std::fs::read_to_string(self.stamp()).unwrap_or_default();
         match self.hash() {
             Ok(hash) if hash == stamped.trim() => Ok(binary),
             Ok(_) => Err(Unavailable {
-                reason: format!("the control plane is older than its sources; run `{BUILD_CONTROL_PLANE}`"),
+                reason: format!(
+                    "the control plane is older than its sources; run `{}`",
+                    self.command()
+                ),
             }),
             Err(error) => Err(Unavailable {
                 reason: format!("cannot read {}: {error}", self.sources.display()),
@@ -84,10 +173,19 @@ impl Module {
 
     /// One hash over everything the binary is made from, in the order of the file names.
     pub(super) fn hash(&self) -> std::io::Result<String> {
-        let mut files: Vec<PathBuf> = std::fs::read_dir(&self.sources)?
+        let directory = match self.older {
+            Some(_) => self.sources.join(OLDER),
+            None => self.sources.clone(),
+        };
+        let mut files: Vec<PathBuf> = std::fs::read_dir(directory)?
             .map(|entry| entry.map(|entry| entry.path()))
             .collect::<Result<_, _>>()?;
         files.retain(|path| is_source(path));
+        if self.older.is_some() {
+            let requirements = self.requirements();
+            files.retain(|path| path.extension().is_some_and(|extension| extension == "go"));
+            files.extend([requirements.with_extension("sum"), requirements]);
+        }
         files.sort();
         let mut hasher = blake3::Hasher::new();
         for path in files {
@@ -105,7 +203,7 @@ impl Module {
 
     /// The Kubernetes version the module links, as its go.mod requires it.
     pub fn kubernetes_version(&self) -> Option<String> {
-        let text = std::fs::read_to_string(self.sources.join("go.mod")).ok()?;
+        let text = std::fs::read_to_string(self.requirements()).ok()?;
         required_version(&text, "k8s.io/kubernetes")
     }
 }
@@ -193,6 +291,35 @@ mod tests {
         assert_eq!(marked_above(&running), Some(inner), "there is no control plane");
         std::fs::create_dir(outer.join(CONTROL_PLANE)).expect("a directory");
         assert_eq!(marked_above(&running), Some(outer));
+    }
+
+    #[test]
+    fn an_older_version_has_a_binary_and_a_hash_of_its_own() {
+        let (_directory, module) = module_with_binary();
+        module.record(&module.hash().expect("a hash")).expect("recorded");
+        let refused = module.clone().older("1.33").expect_err("nothing requires it");
+        assert!(refused.reason.contains("1.33"), "{refused}");
+        let folder = module.sources().join(OLDER);
+        std::fs::create_dir(&folder).expect("a directory");
+        for (file, text) in [
+            ("1.33.mod", "require k8s.io/kubernetes v1.33.9\n"),
+            ("1.33.sum", ""),
+        ] {
+            std::fs::write(folder.join(file), text).expect("a file");
+        }
+        module.built().expect("the newest is as it was");
+        let older = module.clone().older("1.33").expect("it is required");
+        assert_eq!(older.kubernetes_version().as_deref(), Some("v1.33.9"));
+        assert_ne!(older.binary(), module.binary());
+        let refused = older.built().expect_err("it is not built");
+        assert!(refused.reason.ends_with("build --kubernetes 1.33`"), "{refused}");
+        std::fs::write(older.binary(), "binary").expect("a binary");
+        older.record(&older.hash().expect("a hash")).expect("recorded");
+        older.built().expect("it is built");
+        std::fs::write(module.sources().join("go.mod"), "module x").expect("a change");
+        older.built().expect("go.mod is not its own");
+        std::fs::write(folder.join("1.33.sum"), "other").expect("a change");
+        older.built().expect_err("its sources changed");
     }
 
     #[test]

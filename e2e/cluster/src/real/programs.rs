@@ -1,4 +1,5 @@
-//! Owns: where the control plane's programs come from: `KUBEBUILDER_ASSETS`, else our own built binary.
+//! Owns: where the control plane's programs come from: our own built binaries of the Kubernetes that the environment
+//! names, `KUBEBUILDER_ASSETS`, else our own of the newest.
 //! Never: builds anything; a missing program is an answer (`Unavailable`), not a reason to compile.
 
 use super::Unavailable;
@@ -14,6 +15,8 @@ pub const ASSETS_VARIABLE: &str = "KUBEBUILDER_ASSETS";
 pub(super) enum Programs {
     /// Our own binary, whose first argument names the component.
     Module(PathBuf),
+    /// The same of an older Kubernetes, and of the newest for etcd.
+    Older { older: PathBuf, newest: PathBuf },
     /// Separate programs as upstream ships them.
     Assets { directory: PathBuf, controllers: bool },
 }
@@ -31,6 +34,15 @@ pub(super) struct Program {
 }
 
 impl Program {
+    /// A component of a binary that has several.
+    fn of_ours(binary: &Path, component: &str) -> Self {
+        Self {
+            path: binary.to_path_buf(),
+            leading_arguments: vec![component.to_owned()],
+            ends_with_stdin: true,
+        }
+    }
+
     /// The same on a host of this name, as far as it can see.
     pub(super) fn on_host(&self, host: &str) -> Self {
         let leading = ["--uts", "/bin/sh", "-c", NAMED_HOST_SCRIPT, "host", host];
@@ -48,10 +60,15 @@ impl Program {
 impl Programs {
     /// Finds the programs as the environment and the target directory have them.
     pub(super) fn find() -> Result<Self, Unavailable> {
-        Self::find_in(
-            std::env::var_os(ASSETS_VARIABLE),
-            &module::Module::of_this_workspace(),
-        )
+        let newest = module::Module::of_this_workspace();
+        let older = newest.clone().of_environment()?;
+        if older.is_older() {
+            return Ok(Self::Older {
+                older: older.built()?,
+                newest: newest.built()?,
+            });
+        }
+        Self::find_in(std::env::var_os(ASSETS_VARIABLE), &newest)
     }
 
     fn find_in(assets: Option<OsString>, module: &module::Module) -> Result<Self, Unavailable> {
@@ -81,7 +98,7 @@ impl Programs {
     /// True when a kube-controller-manager is among them.
     pub(super) fn have_controllers(&self) -> bool {
         match self {
-            Self::Module(_) => true,
+            Self::Module(_) | Self::Older { .. } => true,
             Self::Assets { controllers, .. } => *controllers,
         }
     }
@@ -89,11 +106,9 @@ impl Programs {
     /// The program that runs `component`.
     pub(super) fn program(&self, component: &str) -> Program {
         match self {
-            Self::Module(binary) => Program {
-                path: binary.clone(),
-                leading_arguments: vec![component.to_owned()],
-                ends_with_stdin: true,
-            },
+            Self::Module(binary) => Program::of_ours(binary, component),
+            Self::Older { newest, .. } if component == "etcd" => Program::of_ours(newest, component),
+            Self::Older { older, .. } => Program::of_ours(older, component),
             Self::Assets { directory, .. } => Program {
                 path: directory.join(component),
                 leading_arguments: Vec::new(),
