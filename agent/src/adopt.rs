@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use anyhow::Context;
 use shared::{
-    api_client::{ApiMetrics, ServedVersions, api_client, in_served_version},
+    api_client::{ApiMetrics, ServedVersions, api_client, api_server, in_served_version},
     model::advice,
     process::{LogArgs, Threads, block_on},
     tls::install_crypto_provider,
@@ -25,7 +25,7 @@ pub fn run(log: &LogArgs, args: &AdoptArgs) -> anyhow::Result<()> {
         let config = run::kubernetes(args.kubeconfig.as_deref()).await?;
         let client = api_client(config, ApiMetrics::default())?;
         let client = in_served_version(client, ServedVersions::default());
-        let orphans = adopt(&client, args.confirm).await.context(
+        let orphans = adopt(&api_server(client), args.confirm).await.context(
             "not everything was looked at; run the command again, what was taken stays taken. It needs the rights of \
              the agent",
         )?;

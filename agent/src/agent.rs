@@ -11,9 +11,13 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::{Api, Client, ResourceExt};
 use prometheus_client::registry::Registry;
 use shared::{
-    api::{ClusterProperty, convert::NamespaceDenyList, names},
-    api_client::{ApiMetrics, NoAnswer, ServedVersions, in_served_version},
-    identity_lease::{IdentityLease, IdentityLeaseMetrics, OwnLease, Replica},
+    api::{
+        ClusterProperty,
+        convert::NamespaceDenyList,
+        identity_lease::{IdentityLease, IdentityLeaseMetrics, OwnLease, Replica},
+        names, server,
+    },
+    api_client::{ApiMetrics, NoAnswer, ServedVersions, api_server, in_served_version},
     model::policy::Brake,
     process::{Backoff, Readiness, ReadyHandle, Supervisor, host_name, random},
     tls::HubConnector,
@@ -27,6 +31,7 @@ use tracing::debug;
 
 use crate::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle},
+    definition,
     expiry::{ExpiryMetrics, SourceLeases, upkeep::Settings},
     health::watch::HealthWatch,
     lease::{self, AgentLease, Election, LeaseMetrics, WritePermit},
@@ -36,7 +41,7 @@ use crate::{
     outbox::Outbox,
     plan::ImportRules,
     renewal::{RenewalMetrics, Renewing},
-    watch::{Dirty, WatchMetrics, Watched, Watches, Whole, follow},
+    watch::{Dirty, WatchMetrics, Watched, Watches, Whole, follow, follow_all},
 };
 
 /// First wait before a busy API server is asked again, at the start.
@@ -189,7 +194,7 @@ fn look_after_sources(
     supervisor: &mut Supervisor,
 ) {
     let leases = SourceLeases::new(
-        options.client.clone(),
+        api_server(options.client.clone()),
         (&options.namespace, &options.holder),
         options.source_leases,
         (apply.clone(), permit.clone(), own),
@@ -216,7 +221,7 @@ fn say_who_runs(
     };
     let permit = permit.clone();
     let identity = IdentityLease::new(
-        options.client.clone(),
+        api_server(options.client.clone()),
         replica,
         lease::monotonic(),
         move || permit.holds(),
@@ -268,7 +273,7 @@ async fn elect(
             ..
         } = options;
         let (clock, metrics) = ((lease::monotonic(), permit.clone()), metrics.lease.clone());
-        let mut election = Election::new(client.clone(), namespace, holder, clock, metrics);
+        let mut election = Election::new(api_server(client.clone()), namespace, holder, clock, metrics);
         election.won(|| stands_by.cancel()).await
     })
     .await
@@ -316,12 +321,20 @@ fn warm_up(
         permit: permit.clone(),
         withdrawals: options.withdrawals,
     };
-    let (driver, apply) = Driver::new(client.clone(), watches.clone(), config, metrics.apply.clone());
+    let (driver, apply) = Driver::new(
+        api_server(client.clone()),
+        watches.clone(),
+        config,
+        metrics.apply.clone(),
+    );
     let outbox = Arc::new(Mutex::new(Outbox::new(removal)));
     let outbox_changed = watch::Sender::new(0);
 
     let drain = supervisor.shutdown().drain().clone();
-    supervisor.spawn("the watches", watches.clone().run(client.clone(), drain.clone()));
+    supervisor.spawn(
+        "the watches",
+        follow_all(watches.clone(), client.clone(), drain.clone()),
+    );
     let (following, api, until) = (properties.clone(), Api::all(client.clone()), drain.clone());
     supervisor.spawn("the watch of ClusterProperties", async move {
         follow(api, &following, &until).await;
@@ -365,7 +378,10 @@ fn lead(
     let drain = supervisor.shutdown().drain().clone();
     supervisor.spawn("the Lease", lease.clone().keep(drain.clone()));
     apply.feed(|desired| (desired.keep_to(options.imports), ()));
-    supervisor.spawn("applying", driver.run(drain.clone()));
+    supervisor.spawn(
+        "applying",
+        driver.run(definition::of_imports(options.client.clone()), drain.clone()),
+    );
     let holds = apply.clone().end_holds(lease.confirmations(), drain.clone());
     supervisor.spawn("the hold on withdrawals", holds);
     let namespaces_changed = Dirty::default();
@@ -410,8 +426,8 @@ async fn patiently<T, F: Future<Output = anyhow::Result<T>>>(
             Err(error) => error,
         };
         let is_busy = error.chain().any(|cause| {
-            let status = match cause.downcast_ref() {
-                Some(kube::Error::Api(status)) => status.code,
+            let status = match (cause.downcast_ref(), cause.downcast_ref()) {
+                (Some(kube::Error::Api(status)), _) | (_, Some(server::Error::Api(status))) => status.code,
                 _ => 0,
             };
             status == 429 || status >= 500 || cause.is::<NoAnswer>()

@@ -12,15 +12,12 @@
 
 pub mod adopt;
 pub mod agent;
-pub mod apply;
 pub mod args;
-pub mod convert;
 pub mod corefile;
+pub mod definition;
 pub mod doctor;
-pub mod expiry;
 pub mod health;
 pub mod join;
-pub mod lease;
 pub mod leave;
 pub mod link;
 pub mod membership;
@@ -32,3 +29,4 @@ pub mod run;
 pub mod watch;
 
 pub use agent_core::{outbox, plan};
+pub use agent_engine::{apply, convert, expiry, lease};

@@ -11,7 +11,8 @@ use shared::{
     identity::{Identity, Role},
     model::{ClusterId, advice},
     process::{
-        AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, Threads, block_on, own_namespace,
+        AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor, Threads, block_on, host_name,
+        own_namespace,
     },
     tls::{HubConnector, HubDial, Reloader, TlsMetrics, install_crypto_provider},
 };
@@ -97,7 +98,7 @@ async fn run_async(args: RunArgs) -> anyhow::Result<()> {
             tls_metrics,
         ),
         namespace,
-        holder: lease::holder(args.pod_uid.as_deref()),
+        holder: lease::holder(args.pod_uid.as_deref(), &host_name()),
         deny: NamespaceDenyList::new(args.deny_namespaces),
         all_namespaces: args.interest == Interest::All,
         imports: ImportRules {

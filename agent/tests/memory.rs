@@ -1,8 +1,7 @@
 //! Measures the bytes of process memory that the cache takes for the objects of a multi-cluster service: a program of
 //! its own, so that nobody else's memory counts. It times nothing.
 
-use agent::watch::{Kept, Watched, Watches, show};
-use kube::runtime::watcher::Event;
+use agent::watch::{Event, Kept, Watched, Watches};
 use serde_json::{Value, json};
 
 /// Services, each with an import, a derived Service and one slice.
@@ -48,16 +47,15 @@ fn list(watches: &Watches, version: usize, services: usize) {
 }
 
 fn list_kind<K: Kept>(store: &Watched<K>, version: usize, services: usize, object: fn(usize) -> Value) {
-    show(store, Event::Init);
+    store.handle(Event::Init);
     for index in 0..services {
         let mut object = object(index);
         object["metadata"]["resourceVersion"] = json!((version * SERVICES + index).to_string());
-        show(
-            store,
-            Event::InitApply(serde_json::from_value(object).expect("an object")),
-        );
+        store.handle(Event::InitApply(
+            serde_json::from_value(object).expect("an object"),
+        ));
     }
-    show(store, Event::InitDone);
+    store.handle(Event::InitDone);
 }
 
 fn metadata(index: usize, name: String, labels: Value, annotations: Value, fields: Value) -> Value {

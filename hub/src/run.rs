@@ -20,7 +20,7 @@ mod webhook;
 use std::{net::SocketAddr, path::Path};
 
 use shared::{
-    identity_lease::IdentityLease,
+    api::identity_lease::IdentityLease,
     process::{AdminServer, LogArgs, Metrics, Readiness, Shutdown, Supervisor},
     tls::{CONNECTIONS_MAX, DoorBounds, install_crypto_provider},
 };

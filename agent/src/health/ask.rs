@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, error::Error as _, io::ErrorKind, time::Duratio
 
 use http::{Request, header::CONNECTION};
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client, ResourceExt, api::ListParams, runtime::watcher::Event};
+use kube::{Api, Client, ResourceExt, api::ListParams};
 use shared::api::{
     convert::{ProbeAnswer, probe_answer, shown_name},
     names::{
@@ -17,7 +17,7 @@ use tokio::time::timeout;
 use tracing::debug;
 
 use super::{observed::KeptLease, probes::Answer};
-use crate::watch::{Kept, Watched};
+use crate::watch::{Event, Kept, Watched};
 
 /// Time that an answer may take.
 const ANSWER_WAIT: Duration = Duration::from_secs(5);

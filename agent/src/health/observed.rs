@@ -175,7 +175,7 @@ mod tests {
             serde_json::from_value::<Lease>(lease).unwrap()
         };
         let store = |leases: Vec<Lease>| {
-            use kube::runtime::watcher::Event;
+            use crate::watch::Event;
             let store = Watched::<KeptLease>::new(|_| None);
             store.handle(Event::Init);
             leases

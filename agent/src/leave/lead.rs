@@ -6,7 +6,11 @@ use std::time::Duration;
 use anyhow::{bail, ensure};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::{Api, Client};
-use shared::api::names::AGENT_LEASE;
+use shared::{
+    api::{names::AGENT_LEASE, server},
+    api_client::api_server,
+    process::host_name,
+};
 use tokio::{task::JoinHandle, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -42,8 +46,14 @@ impl Lead {
     /// Takes it, if nobody else has it for as long as we may wait.
     pub(super) async fn taken(client: &Client, namespace: &str, wait: Duration) -> anyhow::Result<Self> {
         let (permit, until) = (WritePermit::default(), Instant::now() + wait);
-        let (holder, clock) = (lease::holder(None), (monotonic(), permit.clone()));
-        let mut election = Election::new(client.clone(), namespace, &holder, clock, LeaseMetrics::default());
+        let (holder, clock) = (lease::holder(None, &host_name()), (monotonic(), permit.clone()));
+        let mut election = Election::new(
+            api_server(client.clone()),
+            namespace,
+            &holder,
+            clock,
+            LeaseMetrics::default(),
+        );
         let lease = loop {
             match election.attempt().await {
                 Ok(Attempt::Taken(lease)) => break *lease,
@@ -110,8 +120,8 @@ pub(super) async fn leader(client: &Client, namespace: &str) -> anyhow::Result<O
 }
 
 fn is_not_found(error: &anyhow::Error) -> bool {
-    let answer = error.downcast_ref::<kube::Error>();
-    matches!(answer, Some(kube::Error::Api(status)) if status.code == 404)
+    let answer = error.downcast_ref::<server::Error>();
+    matches!(answer, Some(server::Error::Api(status)) if status.code == 404)
 }
 
 #[cfg(test)]
@@ -128,7 +138,7 @@ mod tests {
                 code,
                 ..Status::default()
             };
-            let answer = Err::<(), _>(kube::Error::Api(Box::new(status)));
+            let answer = Err::<(), _>(server::Error::Api(Box::new(status)));
             answer.context("cannot take the Lease").unwrap_err()
         };
         assert!(is_not_found(&answered(404)));

@@ -1,11 +1,11 @@
-//! The link to the hub: the session machine, and the dialling and streaming around it.
+//! The link to the hub: the dialling and streaming around the session machine, which agent-core has.
 
 mod certificates;
 mod complaints;
 mod dial;
-pub mod machine;
 mod waits;
 
+pub use agent_core::link as machine;
 pub use certificates::CertificateWish;
 pub use complaints::Complaints;
 pub use dial::{Link, LinkMetrics};

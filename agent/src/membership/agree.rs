@@ -92,11 +92,11 @@ fn contradiction(wanted: &Wanted<'_>, property: Option<&ClusterProperty>) -> Opt
 mod tests {
     use std::time::Duration;
 
-    use kube::runtime::watcher::Event;
     use serde_json::json;
     use shared::{api::names, model::ClusterId};
 
     use super::*;
+    use crate::watch::Event;
 
     fn property(name: &str, value: &str, version: u64) -> ClusterProperty {
         serde_json::from_value(json!({

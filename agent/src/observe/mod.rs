@@ -1,14 +1,6 @@
-//! From what the cluster shows to facts: the join of ServiceExport, Service, EndpointSlices and Namespace.
-//!
-//! * [`join`]: one service's facts from its objects, pure.
-//! * `run`: the task around both; `observer`: looks at services whose objects changed and states their facts to the outbox.
-//!
-//! Nothing is stated before every watch that it depends on has finished its first listing.
+//! The task that observes, around the engine's observer.
 
-pub mod join;
-mod observer;
 mod run;
 
-pub use crate::outbox::removal;
-pub use observer::Observer;
+pub use agent_engine::observe::*;
 pub use run::{Observing, known};

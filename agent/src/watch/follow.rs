@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt, stream::BoxStream};
 use kube::{
-    Api, Resource,
+    Api, Client, Resource,
     core::Status,
     runtime::watcher::{self, watcher},
 };
@@ -14,15 +14,11 @@ use shared::{
     api_client::WATCH_WAIT,
     process::{Backoff, random},
 };
-use tokio::time::Instant;
+use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, info, warn};
 
-use super::{
-    Kept, Read, Watched,
-    denials::{Denials, Failure},
-    guarded::Guarded,
-};
+use super::{Denials, Event, Failure, Guarded, Kept, Read, Watched, Watches};
 
 /// First wait after a watch failed.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -40,7 +36,32 @@ const FAILURES_TOLD: u32 = 6;
 /// Objects of a kind that cannot be decoded, each of which is reported: more are counted by a metric.
 const UNREADABLE_TOLD_MAX: usize = 20;
 
-type Events<K> = BoxStream<'static, watcher::Result<watcher::Event<Read<<K as Kept>::Object>>>>;
+type Events<K> = BoxStream<'static, watcher::Result<Event<Read<<K as Kept>::Object>>>>;
+
+/// Follows all kinds that observe and apply share until `drain`. A kind that cannot be listed is tried again for ever, and
+/// unknown meanwhile.
+pub async fn follow_all(watches: Watches, client: Client, drain: CancellationToken) -> anyhow::Result<()> {
+    // A task each: most of a start is reading what was listed, and kinds need not wait for one another.
+    let mut following = JoinSet::new();
+    following.spawn(follow_in_task(&client, &watches.namespaces, &drain));
+    following.spawn(follow_in_task(&client, &watches.services, &drain));
+    following.spawn(follow_in_task(&client, &watches.slices, &drain));
+    following.spawn(follow_in_task(&client, &watches.exports, &drain));
+    following.spawn(follow_in_task(&client, &watches.imports, &drain));
+    while let Some(ended) = following.join_next().await {
+        ended?;
+    }
+    Ok(())
+}
+
+fn follow_in_task<K: Kept>(
+    client: &Client,
+    store: &Watched<K>,
+    drain: &CancellationToken,
+) -> impl Future<Output = ()> + use<K> {
+    let (api, store, drain) = (Api::all(client.clone()), store.clone(), drain.clone());
+    async move { follow(api, &store, &drain).await }
+}
 
 /// Follows one kind until `drain`.
 pub async fn follow<K: Kept>(api: Api<K::Object>, store: &Watched<K>, drain: &CancellationToken) {
@@ -127,13 +148,13 @@ fn begin<K: Kept>(api: &Api<K::Object>, config: &watcher::Config, one_by_one: bo
     events.map_ok(|event| read(event, |guarded| guarded.0)).boxed()
 }
 
-fn read<A, B>(event: watcher::Event<A>, object: impl FnOnce(A) -> B) -> watcher::Event<B> {
+fn read<A, B>(event: watcher::Event<A>, object: impl FnOnce(A) -> B) -> Event<B> {
     match event {
-        watcher::Event::Init => watcher::Event::Init,
-        watcher::Event::InitApply(one) => watcher::Event::InitApply(object(one)),
-        watcher::Event::InitDone => watcher::Event::InitDone,
-        watcher::Event::Apply(one) => watcher::Event::Apply(object(one)),
-        watcher::Event::Delete(one) => watcher::Event::Delete(object(one)),
+        watcher::Event::Init => Event::Init,
+        watcher::Event::InitApply(one) => Event::InitApply(object(one)),
+        watcher::Event::InitDone => Event::InitDone,
+        watcher::Event::Apply(one) => Event::Apply(object(one)),
+        watcher::Event::Delete(one) => Event::Delete(object(one)),
     }
 }
 
@@ -149,9 +170,9 @@ fn is_undecodable(error: &watcher::Error) -> bool {
 }
 
 /// Takes an event of a watch into the store that follows it, and tells of an object that cannot be decoded.
-fn show_read<K: Kept>(kind: &str, store: &Watched<K>, event: watcher::Event<Read<K::Object>>) {
+fn show_read<K: Kept>(kind: &str, store: &Watched<K>, event: Event<Read<K::Object>>) {
     let unreadable = match &event {
-        watcher::Event::Apply(Err(unreadable)) | watcher::Event::InitApply(Err(unreadable)) => {
+        Event::Apply(Err(unreadable)) | Event::InitApply(Err(unreadable)) => {
             Some((unreadable.head(), unreadable.problem().to_owned()))
         }
         _ => None,
@@ -169,11 +190,6 @@ fn show_read<K: Kept>(kind: &str, store: &Watched<K>, event: watcher::Event<Read
             "cannot decode this object, so its last known state stays in use; others are not affected. Correct or delete it"
         );
     }
-}
-
-/// Takes an event of a watch into the store that follows it.
-pub fn show<K: Kept>(store: &Watched<K>, event: watcher::Event<K::Object>) {
-    store.handle(event);
 }
 
 /// The HTTP status of a failed list or watch; 0 if there was none.
@@ -240,17 +256,17 @@ impl Default for Course {
 
 impl Course {
     /// An event came. The beginning or a part of a listing is no success: every retry has that.
-    fn told<K>(&mut self, event: &watcher::Event<K>, now: Instant) -> Option<Notice> {
+    fn told<K>(&mut self, event: &Event<K>, now: Instant) -> Option<Notice> {
         match event {
-            watcher::Event::Init | watcher::Event::InitApply(_) => {
+            Event::Init | Event::InitApply(_) => {
                 self.retried_at = Some(now);
                 None
             }
-            watcher::Event::InitDone => {
+            Event::InitDone => {
                 self.listed_at = Some(now);
                 None
             }
-            watcher::Event::Apply(_) | watcher::Event::Delete(_) => self.good(),
+            Event::Apply(_) | Event::Delete(_) => self.good(),
         }
     }
 

@@ -1,11 +1,11 @@
-//! The two asynchronous fronts of a simulated cluster: a `kube::Client` without a socket, and loopback HTTP.
+//! The asynchronous fronts of a simulated cluster: one answer after the other, and loopback HTTP.
 //! Turns answers into bodies and watches into streams; decides nothing.
 
 use std::{convert::Infallible, io, net::SocketAddr, sync::PoisonError, time::Duration};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
-use http::{HeaderValue, Request, Response, header};
+use http::{Request, Response, header};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use hyper_util::rt::TokioIo;
@@ -34,25 +34,6 @@ impl Drop for Served {
 }
 
 impl SimCluster {
-    /// A client of this cluster whose requests carry `user_agent`.
-    pub fn client_named(&self, user_agent: &str) -> kube::Client {
-        let cluster = self.clone();
-        let agent = HeaderValue::from_str(user_agent).unwrap_or_else(|_| HeaderValue::from_static("unknown"));
-        let service = tower::service_fn(move |mut request: Request<kube::client::Body>| {
-            let cluster = cluster.clone();
-            request
-                .headers_mut()
-                .entry(header::USER_AGENT)
-                .or_insert(agent.clone());
-            async move {
-                let (parts, body) = request.into_parts();
-                let body = body.collect_bytes().await.map_err(io::Error::other)?;
-                cluster.respond(Request::from_parts(parts, body)).await
-            }
-        });
-        kube::Client::new(service, "default")
-    }
-
     /// Serves the cluster as plain HTTP, for kubectl and the demo.
     pub async fn serve(&self, address: SocketAddr) -> io::Result<Served> {
         let listener = TcpListener::bind(address).await?;

@@ -4,7 +4,7 @@
 //! ```text
 //! let east = SimCluster::new(SimConfig { name: "east".into(), ..SimConfig::default() })?;
 //! east.apply_yaml("apiVersion: v1\nkind: Namespace\nmetadata: {name: shop}")?;   // server-side apply, many documents
-//! let client = east.client();                         // a kube::Client without a socket
+//! let client = east.client();                         // a kube::Client without a socket, with feature `client`
 //! let served = east.serve("127.0.0.1:0".parse()?).await?; // HTTP for kubectl until dropped; served.address
 //! east.get("ServiceImport", "shop", "cart");          // Option<Value>, straight from the store
 //! east.list("EndpointSlice");                         // every namespace
@@ -22,6 +22,8 @@
 
 mod age;
 mod answer;
+#[cfg(feature = "client")]
+mod client;
 mod clock;
 mod columns;
 mod discovery;
@@ -228,11 +230,6 @@ impl SimCluster {
     /// Its requests.
     pub fn requests(&self) -> Requests {
         self.requests.clone()
-    }
-
-    /// A client of this cluster.
-    pub fn client(&self) -> kube::Client {
-        self.client_named("simulated-client")
     }
 
     /// Answers one request, synchronously; `poll_watch` reads the watches it opens.

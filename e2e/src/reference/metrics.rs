@@ -11,14 +11,16 @@ use anyhow::{Context, bail};
 use syn::visit::{self, Visit};
 
 /// Directories that register metrics, and the prefixes of the programs that serve them.
-const REGISTERED: [(&str, &[&str]); 7] = [
+const REGISTERED: [(&str, &[&str]); 9] = [
     ("hub/src", &["tributary_hub_"]),
     ("hub/core/src", &["tributary_hub_"]),
     ("hub/topology/controller/src", &["tributary_hub_"]),
     ("shared/api-client/src", &["tributary_hub_", "tributary_agent_"]),
     ("hub/log/src", &["tributary_hub_"]),
     ("agent/src", &["tributary_agent_"]),
+    ("agent/engine/src", &["tributary_agent_"]),
     ("shared/src", &["tributary_hub_", "tributary_agent_"]),
+    ("shared/api/src", &["tributary_hub_", "tributary_agent_"]),
 ];
 
 /// The fewest metrics that there are.

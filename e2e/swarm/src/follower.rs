@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use agent::watch::{Denials, Guarded, Kept, Read, Watched, show};
+use agent_engine::watch::{Denials, Event, Guarded, Kept, Read, Watched};
 use bytes::Bytes;
 use http::Request;
-use kube::{Resource, runtime::watcher::Event};
+use kube_core::Resource;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -74,7 +74,7 @@ impl<K: Kept> Follower<K> {
             Answer::Whole { code, .. } => return self.refused(cluster, code),
             Answer::Watch(_) | Answer::Document(_) | Answer::Lost => return Followed::Something,
         };
-        show(&self.store, Event::Init);
+        self.store.handle(Event::Init);
         let items = listing.items();
         let shown = if cut { items.len() / 2 } else { items.len() };
         for item in items.take(shown) {
@@ -83,7 +83,7 @@ impl<K: Kept> Follower<K> {
         if cut {
             return Followed::CutOff;
         }
-        show(&self.store, Event::InitDone);
+        self.store.handle(Event::InitDone);
         self.revision = revision(listing.metadata());
         Followed::Something
     }

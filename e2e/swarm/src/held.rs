@@ -4,14 +4,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hub::fold::{DerivedContent, DerivedKey};
-use shared::model::{ClusterId, ServiceKey, UnixMillis};
+use fold::{DerivedContent, DerivedKey};
+use model::{ClusterId, ServiceKey, UnixMillis};
 
-use super::{hub::Hub, lost, refusals};
 use oracle::{
     Picture,
     laws::{Guarded, Law},
 };
+
+use super::{hub::Hub, lost, refusals};
 
 /// Counted exports of each member on hold at the last look, and the begin of the hold.
 #[derive(Debug, Default)]

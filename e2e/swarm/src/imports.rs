@@ -4,18 +4,19 @@
 
 use std::collections::BTreeSet;
 
-use hub::fold::{DerivedContent, DerivedKey};
-use shared::model::{ClusterId, ServiceKey};
+use fold::{DerivedContent, DerivedKey};
+use model::{ClusterId, ServiceKey};
+
+use oracle::{
+    is_ours,
+    laws::{Guarded, Law},
+    owner,
+};
 
 use super::{
     hub::Hub,
     site::{Site, all_keys},
     taken::may_take,
-};
-use oracle::{
-    is_ours,
-    laws::{Guarded, Law},
-    owner,
 };
 
 /// The kinds that agents make of an import.

@@ -4,9 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hub::fold::Member;
+use fold::Member;
+use model::{ClusterId, ServiceKey};
 use serde_json::Value;
-use shared::model::{ClusterId, ServiceKey};
+
+use oracle::{self, Judgement, Object, Picture};
 
 use super::{
     held::HeldExports,
@@ -15,7 +17,6 @@ use super::{
     imports, refusals,
     site::Site,
 };
-use oracle::{self, Judgement, Object, Picture};
 
 /// Further circumstances of clusters' expected state, beside their own objects: operators' decisions, and records of
 /// members that have no cluster, or whose reports wait in part.

@@ -3,8 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use hub::fold::Member;
-use shared::model::{ClusterId, ServiceKey, sync::SourceState};
+use fold::Member;
+use model::{ClusterId, ServiceKey, sync::SourceState};
+
+use oracle::{
+    import_shown, is_ours,
+    laws::{Guarded, Law, Standing},
+    owner,
+};
+use sim::Entry;
 
 use super::{
     hostile,
@@ -12,12 +19,6 @@ use super::{
     judge::picture,
     site::{MANAGER, Site},
 };
-use oracle::{
-    import_shown, is_ours,
-    laws::{Guarded, Law, Standing},
-    owner,
-};
-use sim::Entry;
 
 /// Most entries that an outbox may hold for each of its facts: the fact, its removal, two ends of listings.
 const OUTBOX_ENTRIES_MAX: usize = 2;

@@ -2,11 +2,12 @@
 //! them stays afterwards.
 //! Never: knows time, or how the hub comes to it.
 
-use hub::fold::{DerivedContent, Member, State};
-use shared::model::{ClusterId, ServiceKey};
+use fold::{DerivedContent, Member, State};
+use model::{ClusterId, ServiceKey};
+
+use oracle::laws::{Guarded, Law};
 
 use super::{hub::Hub, lost};
-use oracle::laws::{Guarded, Law};
 
 /// **The endpoints of who is to leave stand only where no other answers, and nothing derived is of who is no member.**
 pub(super) fn look(hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {

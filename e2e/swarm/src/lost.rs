@@ -1,11 +1,12 @@
 //! Owns: the law on members that stay lost: only they are withdrawn, and not the last ready endpoints of a service.
 //! Never: knows time, or how the hub comes to it.
 
-use hub::fold::{Connectivity, DerivedContent, DerivedKey, Member};
-use shared::model::{ClusterId, EndpointSlice, EndpointView, ServiceKey, policy::LossAction, served_as};
+use fold::{Connectivity, DerivedContent, DerivedKey, Member};
+use model::{ClusterId, EndpointSlice, EndpointView, ServiceKey, policy::LossAction, served_as};
+
+use oracle::laws::{Guarded, Law};
 
 use super::hub::Hub;
-use oracle::laws::{Guarded, Law};
 
 /// **None of the last endpoints is withdrawn, and nobody who is not lost.**
 pub(super) fn withdrawn(hub: &Hub, guarded: &mut Guarded) -> Result<(), String> {

@@ -13,7 +13,6 @@ use oracle::{
     seeds::{Seeds, Simulation},
     shorten::Effort,
 };
-use shared::process::exit_code;
 use tributary_swarm::{
     Failure, WorldResult,
     args::{Arguments, Command},
@@ -42,7 +41,10 @@ const FRESH_EFFORT: Effort = Effort {
 };
 
 fn main() -> ExitCode {
-    play(Arguments::parse()).unwrap_or_else(|error| exit_code(Err(error)))
+    play(Arguments::parse()).unwrap_or_else(|error| {
+        eprintln!("Error: {error:#}");
+        ExitCode::FAILURE
+    })
 }
 
 fn play(Arguments { size, command }: Arguments) -> anyhow::Result<ExitCode> {

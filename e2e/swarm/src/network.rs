@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use shared::model::{
+use model::{
     Revision,
     sync::{DesiredKey, ItemHash},
 };

@@ -2,13 +2,14 @@
 //! never see a part without what it stands on.
 //! Never: asks whether anything is written that should not be.
 
-use super::site::Site;
 use oracle::{
     is_ours,
     laws::{Guarded, Law},
     owner,
 };
 use sim::Entry;
+
+use super::site::Site;
 
 /// The status of an answer to what made an object.
 const CREATED: u16 = 201;

@@ -4,10 +4,13 @@
 
 use std::collections::BTreeSet;
 
-use hub::fold::{DerivedContent, DerivedKey};
-use shared::{
-    api::names::LABEL_SOURCE_CLUSTER,
-    model::{ClusterId, EndpointSlice, Policy, ServiceKey},
+use api::names::LABEL_SOURCE_CLUSTER;
+use fold::{DerivedContent, DerivedKey};
+use model::{ClusterId, EndpointSlice, Policy, ServiceKey};
+
+use oracle::{
+    is_ours,
+    laws::{Guarded, Law},
 };
 
 use super::{
@@ -15,10 +18,6 @@ use super::{
     hub::Hub,
     reserved::RESERVED,
     site::Site,
-};
-use oracle::{
-    is_ours,
-    laws::{Guarded, Law},
 };
 
 /// **What is refused is nowhere**: of a member whose exports the policy refuses, nothing is in the hub's derivation nor
@@ -178,7 +177,7 @@ fn trace_of(site: &Site, cluster: &ClusterId) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use shared::wire::{POLICY_API_VERSION, POLICY_KIND, read_policy};
+    use wire::{POLICY_API_VERSION, POLICY_KIND, read_policy};
 
     use super::*;
 

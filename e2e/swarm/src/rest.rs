@@ -1,7 +1,9 @@
 //! Rest: faults stop, everybody goes on until nobody has anything to do, every cluster is compared with what it must
 //! hold, and a restart of the hub, and then of all agents, must write nothing. It draws nothing.
 
-use hub::log::Faults;
+use event_log::Faults;
+
+use oracle::laws::Law;
 
 use super::{
     draw::Draw,
@@ -16,7 +18,6 @@ use super::{
     site::Site,
     world::World,
 };
-use oracle::laws::Law;
 
 /// Time between two rounds of a rest, in milliseconds.
 const ROUND_MILLIS: u64 = 300;

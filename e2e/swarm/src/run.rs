@@ -6,13 +6,14 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use oracle::seeds::Seeds;
+
 use super::{
     Failure, WorldResult,
     histogram::Histogram,
     play,
     script::{Script, Size, draw},
 };
-use oracle::seeds::Seeds;
 
 /// A seed whose world broke a law.
 #[derive(Debug, Clone)]

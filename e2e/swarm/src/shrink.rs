@@ -1,7 +1,8 @@
 //! Makes the script of a broken world short: steps are left out as long as the same law breaks.
 
-use super::{Failure, run::play_caught, script::Script};
 use oracle::shorten::{Effort, kind_of, shorten};
+
+use super::{Failure, run::play_caught, script::Script};
 
 /// The shortest script found that breaks the same law, and how it breaks it.
 pub fn shrink(script: &Script, failure: &Failure, effort: Effort) -> (Script, Failure) {

@@ -5,11 +5,12 @@ use std::{
     sync::Arc,
 };
 
+use api::names::{ANNOTATION_ON_EXPIRY, SOURCE_LEASE_PREFIX};
+use model::{ClusterId, KeyFingerprint, ServiceKey, derived_name::derived_service_name};
 use serde_json::{Value, json};
-use shared::{
-    api::names::{ANNOTATION_ON_EXPIRY, SOURCE_LEASE_PREFIX},
-    model::{ClusterId, KeyFingerprint, ServiceKey, derived_name::derived_service_name},
-};
+
+use oracle::{is_ours, owner};
+use sim::{ALWAYS, Crd, Fault, ManualClock, SimCluster, SimConfig};
 
 use super::{
     agent::{AGENT_NAMESPACE, Agent},
@@ -17,8 +18,6 @@ use super::{
     happening::{AgentPart, METADATA, NAMESPACES, Named, RefusedWrites, SERVICES, Taken},
     histogram::Histogram,
 };
-use oracle::{is_ours, owner};
-use sim::{ALWAYS, Crd, Fault, ManualClock, SimCluster, SimConfig};
 
 /// Of every endpoint: long, so that versions of a slice share more than a difference takes.
 const ZONE: &str = "a-zone-whose-name-is-the-same-in-all-versions-of-a-slice";

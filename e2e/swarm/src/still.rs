@@ -9,15 +9,13 @@ use std::{
     time::Duration,
 };
 
-use agent::{
+use agent_engine::{
     expiry::upkeep::{OnHubLoss, Settings},
     lease::machine::PACE_ERROR_PERCENT_MAX,
 };
+use api::names::{ANNOTATION_ON_EXPIRY, LABEL_SOURCE_CLUSTER, SOURCE_LEASE_PREFIX};
+use model::ClusterId;
 use serde_json::Value;
-use shared::{
-    api::names::{ANNOTATION_ON_EXPIRY, LABEL_SOURCE_CLUSTER, SOURCE_LEASE_PREFIX},
-    model::ClusterId,
-};
 
 use oracle::{
     is_ours,

@@ -2,13 +2,10 @@
 //! one star; and the law on what is sent by it.
 //! Never: asks the hub what it makes of them.
 
-use shared::{
-    model::{
-        ClusterId, Policy, ServiceKey,
-        policy::Pattern,
-        sync::{DesiredKey, HubMessage, Told},
-    },
-    wire,
+use model::{
+    ClusterId, Policy, ServiceKey,
+    policy::Pattern,
+    sync::{DesiredKey, HubMessage, Told},
 };
 
 use oracle::laws::Law;
@@ -66,13 +63,11 @@ pub(super) fn sent(policy: &Policy, cluster: &ClusterId, message: &HubMessage) -
 
 #[cfg(test)]
 mod tests {
-    use shared::{
-        model::{
-            Revision,
-            sync::{DesiredChange, DesiredItem},
-        },
-        wire::{POLICY_API_VERSION, POLICY_KIND, encode_desired, read_policy},
+    use model::{
+        Revision,
+        sync::{DesiredChange, DesiredItem},
     };
+    use wire::{POLICY_API_VERSION, POLICY_KIND, encode_desired, read_policy};
 
     use super::*;
 

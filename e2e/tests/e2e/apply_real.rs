@@ -427,12 +427,12 @@ async fn objects_from_a_backup_are_adopted(fleet: Arc<Fleet>) -> anyhow::Result<
     ensure!(ips(&back) == ips(&before), "the backup keeps the IPs");
 
     let here = |orphan: &Orphan| *orphan.namespace == *place.key.namespace;
-    let found = adopt(&place.client, true).await?;
+    let found = adopt(&shared::api_client::api_server(place.client.clone()), true).await?;
     ensure!(
         found.iter().filter(|orphan| here(orphan)).count() == restored,
         "{found:?}"
     );
-    let again = adopt(&place.client, true).await?;
+    let again = adopt(&shared::api_client::api_server(place.client.clone()), true).await?;
     ensure!(!again.iter().any(here), "taken twice: {again:?}");
     let agent = place.agent();
     agent.told(1, &all_listed(), place.ours(wishes()));

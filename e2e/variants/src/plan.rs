@@ -130,7 +130,8 @@ fn chosen(file: &Path) -> Option<&'static str> {
         "agent/src",
         "shared/certs",
     ];
-    const THEMSELVES: [&str; 9] = [
+    const THEMSELVES: [&str; 11] = [
+        "shared/api",
         "shared/api-client",
         "shared/src",
         "shared/wire",
@@ -140,6 +141,7 @@ fn chosen(file: &Path) -> Option<&'static str> {
         "hub/replication",
         "hub/topology",
         "agent/core",
+        "agent/engine",
     ];
     let lies = |places: &[&str]| places.iter().any(|place| file.starts_with(place));
     match () {

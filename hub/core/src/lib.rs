@@ -1,6 +1,7 @@
 //! The hub's core: one writer decides, records and publishes; members get what they lack; a start replays the log.
 //!
 //! * [`writer`]: what is asked → decided by the fold → recorded → [`view`] → [`push`].
+//! * [`session`]: one member's session, and how it ends; the task and the gRPC stream around it are the hub's.
 //! * [`arrival`]: in which clusters exports arrived.
 //! * [`bounds`]: the bounds that are settings. [`clock`]: time, as a value that a simulation can set.
 //! * [`replay`]: the state at start. [`recall`]: events read back whole. [`snapshot`]: its rows as bytes.
@@ -14,6 +15,7 @@ pub mod metrics;
 pub mod push;
 pub mod recall;
 pub mod replay;
+pub mod session;
 pub mod snapshot;
 pub mod view;
 pub mod writer;

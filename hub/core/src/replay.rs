@@ -151,7 +151,6 @@ impl Replaying {
 #[cfg(test)]
 mod tests {
     use model::{ClusterId, Clusterset, Epoch, Event, Fact, Revision, SessionId, UnixMillis};
-    use wire;
 
     use super::{
         decoding::{CHUNK_ITEMS, CHUNKS_WAITING_MAX},

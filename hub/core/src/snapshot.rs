@@ -16,7 +16,6 @@ use model::{
 };
 use prost::Message as _;
 use proto::v1::{self, derived_key::Key as ProtoKey, snapshot_row::Row as ProtoRow};
-use wire;
 
 use fold::{
     AdmittedKey, AppliedPolicy, CERTIFIED_OVER_MAX, Connectivity, Contest, DerivedKey, DerivedRow, KeyHolder,

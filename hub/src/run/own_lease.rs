@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 
 use prometheus_client::registry::Registry;
 use shared::{
-    api::names::HUB_MANAGER,
-    identity_lease::{IdentityLease, IdentityLeaseMetrics, Replica},
+    api::{
+        identity_lease::{IdentityLease, IdentityLeaseMetrics, Replica},
+        names::HUB_MANAGER,
+    },
+    api_client::api_server,
     process::{host_name, monotonic, own_namespace},
 };
 
@@ -40,7 +43,7 @@ pub(super) async fn prepare(
         duration_seconds: LEASE_SECONDS,
     };
     Ok(Some(IdentityLease::new(
-        client,
+        api_server(client),
         replica,
         monotonic(),
         || true,

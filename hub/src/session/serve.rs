@@ -24,10 +24,8 @@ use tonic::{Request, Response, Status, Streaming};
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use super::{
-    actor::{Answer, Awaited, SessionActor},
-    metrics::SyncMetrics,
-    pace::{Comings, SESSIONS_AT_ONCE},
-    reports::Reports,
+    Answer, Awaited, Comings, Reports, SESSIONS_AT_ONCE, SessionActor, SessionEnd, SyncMetrics,
+    status::session_status,
 };
 use crate::{
     bounds::Bounds,
@@ -279,10 +277,10 @@ impl SessionStream {
                 biased;
                 () = drain.cancelled() => Err(Status::unavailable("the hub is shutting down: connect again")),
                 ended = lifetime.ended() => Err(ended),
-                Some(event) = self.events.recv() => self.actor.on_event(event, now),
+                Some(event) = self.events.recv() => self.actor.on_event(event, now).map_err(session_status),
                 answer = async { self.waiting.as_mut().expect("checked").await }, if self.waiting.is_some() => {
                     self.waiting = None;
-                    answer.and_then(|answer| self.actor.on_answer(answer))
+                    answer.and_then(|answer| self.actor.on_answer(answer).map_err(session_status))
                 }
                 permit = writer.permit(), if self.actor.wants_permit() => match permit {
                     Err(gone) => Err(Status::unavailable(gone.to_string())),
@@ -309,7 +307,7 @@ impl SessionStream {
                 () = tokio::time::sleep_until(expiry) => Err(Status::unauthenticated(
                     "the certificate that opened this session has expired: connect with a renewed one",
                 )),
-                () = tokio::time::sleep_until(deadline) => self.actor.check_silence(clock.now()),
+                () = tokio::time::sleep_until(deadline) => self.actor.check_silence(clock.now()).map_err(session_status),
             };
             if let Err(status) = step {
                 return status;
@@ -353,10 +351,11 @@ impl SessionStream {
             }
             Ok(None) => return Err(Status::ok("")),
             Err(status) if status.code() == tonic::Code::OutOfRange => {
-                return Err(self.actor.violation(format!(
+                let why = format!(
                     "a message may have {MESSAGE_BYTES_MAX} bytes: send facts in several ({})",
                     status.message()
-                )));
+                );
+                return Err(session_status(self.actor.violation(why)));
             }
             // The doors': more came before a Hello than is taken.
             Err(status) if status.code() == tonic::Code::ResourceExhausted => return Err(status),
@@ -365,6 +364,10 @@ impl SessionStream {
                 return Err(Status::cancelled("the stream broke"));
             }
         };
+        self.take(message).map_err(session_status)
+    }
+
+    fn take(&mut self, message: v1::AgentMessage) -> Result<(), SessionEnd> {
         self.actor.check_order(wire::agent_message_kind(&message))?;
         let message: AgentMessage = wire::agent_message_from_proto(message)
             .map_err(|error| self.actor.violation(error.to_string()))?;

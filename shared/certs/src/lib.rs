@@ -19,5 +19,5 @@ mod validity;
 pub use authority::{AuthorityError, CertificateAuthority, Issued, MembersOnlyPem, Subject};
 pub use files::{Directory, read_authority};
 pub use joining::{IssuerError, MemberIssuer, SIGNING_REQUEST_BYTES_MAX, SigningRequest};
-pub use renewal::{RenewalIssuer, Signed};
+pub use renewal::RenewalIssuer;
 pub use validity::Validity;

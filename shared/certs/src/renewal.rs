@@ -7,26 +7,11 @@ use bytes::Bytes;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use shared::{
     identity::CertificateFacts,
-    model::{ClusterId, KeyFingerprint, UnixMillis},
+    model::{ClusterId, Signed, UnixMillis},
     tls::LiveCredentials,
 };
 
 use super::joining::{MemberIssuer, SigningRequest};
-
-/// A certificate that was made and not handed out yet.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signed {
-    /// Its key.
-    pub key: KeyFingerprint,
-    /// Its issuer, as it names it.
-    pub issuer: Box<str>,
-    /// Its end.
-    pub not_after: UnixMillis,
-    /// The certificate and what it leads over, DER.
-    pub certificates: Vec<Bytes>,
-    /// The authorities that members are to trust, DER; none: those that they trust stay.
-    pub authorities: Vec<Bytes>,
-}
 
 /// Signs for members that renew. Clones are the same one.
 #[derive(Clone)]

@@ -20,6 +20,7 @@ pub mod policy;
 pub mod position;
 pub mod protocol;
 pub mod service;
+mod signed;
 pub mod sync;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -49,5 +50,6 @@ pub use service::{
     Conflict, ConflictReason, Denial, DenialReason, Export, ExportStatus, Metadata, ServiceImport,
     ServicePolicies, ServicePort, ServiceType, SessionAffinity, served_as,
 };
+pub use signed::Signed;
 pub use token::{JoinToken, TokenHash, TokenScope, TokenSecret};
 pub use visible::visible;

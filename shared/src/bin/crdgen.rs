@@ -53,7 +53,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
     }
     if !drifted.is_empty() {
         bail!(
-            "these files are not what the types in shared/src/api say: {}\n\
+            "these files are not what the types in shared/api/src say: {}\n\
              Run `cargo crdgen` and commit the result. Never edit the files by hand.",
             drifted.join(", ")
         );

@@ -6,12 +6,9 @@
 //! Nothing here knows what the process is for.
 
 mod admin;
-mod backoff;
-mod chance;
 mod http;
 mod log;
 mod metrics;
-mod monotonic;
 mod place;
 mod ready;
 mod runtime;
@@ -22,12 +19,10 @@ mod visitors;
 
 pub use crate::api_client::{FileError, Foreign, io_words, reason};
 pub use admin::{AdminServer, router as admin_router};
-pub use backoff::Backoff;
-pub use chance::{random, seed_thread};
 pub use http::serve_http;
 pub use log::{LogArgs, LogFormat, LogInitError};
 pub use metrics::{Metrics, encode as encode_metrics};
-pub use monotonic::{Monotonic, monotonic};
+pub use pace::{Backoff, Monotonic, monotonic, random, seed_thread};
 pub use place::{host_name, own_namespace};
 pub use ready::{Readiness, ReadyHandle};
 pub use runtime::{Threads, block_on};

@@ -131,8 +131,8 @@ async fn a_kind_that_can_be_listed_and_not_watched_is_asked_for_less_and_less() 
     }
 }
 
-fn init() -> watcher::Event<ServiceExport> {
-    watcher::Event::Init
+fn init() -> Event<ServiceExport> {
+    Event::Init
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn people_are_told_of_changes_and_not_of_retries() {
     }
     assert_eq!(retry(&mut course, Failure::NotServed).0, RETRY_LONGEST / 2);
     // It is listed: whether it can be watched too shows in a moment.
-    assert_eq!(course.told(&watcher::Event::<ServiceExport>::InitDone, now), None);
+    assert_eq!(course.told(&Event::<ServiceExport>::InitDone, now), None);
     assert_eq!(course.good_at(), Some(now + GOOD_WATCH));
     assert_eq!(course.good(), Some(Notice::Recovered));
     assert_eq!((course.good(), course.good_at()), (None, None));

@@ -3,17 +3,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agent::plan::Desired;
+use agent_core::plan::Desired;
 use bytes::Bytes;
+use model::sync::{DesiredChange, DesiredItem, DesiredKey, HubMessage, ItemHash, Told};
 use prost::Message;
 use proto::v1::{self, desired_item::Item};
-use shared::{
-    model::sync::{DesiredChange, DesiredItem, DesiredKey, HubMessage, ItemHash, Told},
-    wire,
-};
+
+use oracle::laws::Law;
 
 use super::super::{histogram::Histogram, network::Told as Sent};
-use oracle::laws::Law;
 
 /// The fate of one session's differences.
 #[derive(Debug, Default)]

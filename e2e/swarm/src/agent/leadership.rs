@@ -3,7 +3,7 @@
 
 use std::{future::Future, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
-use agent::lease::{
+use agent_engine::lease::{
     AgentLease, AnotherHolder, Attempt, Election, LeaseMetrics, Monotonic, WritePermit, hold::May,
     machine::PACE_ERROR_PERCENT_MAX,
 };
@@ -48,7 +48,7 @@ pub(super) fn clock(time: &Time, instance: u64) -> Monotonic {
 }
 
 /// One who wants to lead.
-pub(super) fn election(client: kube::Client, pod: &str, clock: Monotonic) -> Election {
+pub(super) fn election(client: api::server::Client, pod: &str, clock: Monotonic) -> Election {
     let clock = (clock, WritePermit::default());
     Election::new(client, AGENT_NAMESPACE, pod, clock, LeaseMetrics::default())
 }

@@ -2,28 +2,26 @@
 
 use std::collections::BTreeSet;
 
-use agent::{
-    link::machine::{Beginning, Reaction, Session, touched_by},
+use agent_core::{
+    link::{Beginning, Reaction, Session, touched_by},
     plan::Desired,
-    watch::Kept,
+};
+use agent_engine::watch::Kept;
+use model::{
+    Export, Fact, KeyFingerprint, UnixMillis,
+    sync::{AgentMessage, FEATURE_DIFFERENCES, HubMessage, Interest, Namespaces, ObservedItem, Told},
 };
 use prost::Message;
 use proto::v1;
-use shared::{
-    model::{
-        Export, Fact, KeyFingerprint, UnixMillis,
-        sync::{AgentMessage, FEATURE_DIFFERENCES, HubMessage, Interest, Namespaces, ObservedItem, Told},
-    },
-    wire,
-};
 use tokio::runtime::Runtime;
+
+use oracle::laws::Law;
 
 use super::{Agent, Differences, Network, Open, StreamId};
 use crate::{
     histogram::Histogram,
     network::{IN_FLIGHT_MAX, Stream},
 };
-use oracle::laws::Law;
 
 /// By how much a lie about an age is wrong, in milliseconds.
 const FORGED_MILLIS: u64 = 3_600_000;
@@ -62,7 +60,7 @@ impl Agent {
                 desired,
                 now: 0,
                 // Agents of this world have no wall clock.
-                clock: shared::model::UnixMillis(u64::MAX),
+                clock: model::UnixMillis(u64::MAX),
             })
         });
         self.session = Some(Open {

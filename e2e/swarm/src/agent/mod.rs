@@ -9,26 +9,27 @@ mod way;
 
 use std::sync::Arc;
 
-use agent::{
+use agent_core::{
+    link::{Introduction, Session},
+    outbox::Outbox,
+};
+use agent_engine::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle, ManualDriver},
     expiry::SourceLeases,
     lease::{AgentLease, Election, WritePermit},
-    link::machine::{Introduction, Session},
     observe::{Observer, removal},
-    outbox::Outbox,
     watch::{Dirty, Watched, Watches, Whole},
 };
-use shared::{
-    api::{ClusterProperty, convert::NamespaceDenyList},
-    model::{
-        ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, KeyFingerprint, ListingGroup, ServiceImport,
-        ServiceKey, policy::Brake,
-    },
-    wire,
+use api::{ClusterProperty, convert::NamespaceDenyList};
+use model::{
+    ClusterId, ControlPlane, Epoch, Fact, FactKey, Health, KeyFingerprint, ListingGroup, ServiceImport,
+    ServiceKey, policy::Brake,
 };
 use tokio::runtime::Runtime;
 
 pub(super) use self::leadership::Led;
+use sim::{GIT_VERSION, SimCluster};
+
 use self::{differences::Differences, leadership::AsksLease, way::Way};
 use super::{
     draw::Draw,
@@ -37,7 +38,6 @@ use super::{
     still::Eyes,
     time::Time,
 };
-use sim::{GIT_VERSION, SimCluster};
 
 /// Namespace of the agent's Lease.
 pub(super) const AGENT_NAMESPACE: &str = "tributary-agent";

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use agent::{
+use agent_engine::{
     expiry::{ExpiryMetrics, SourceLeases},
     lease::Monotonic,
 };
-use shared::{
-    api::names::AGENT_MANAGER,
+use api::{
     identity_lease::{IdentityLease, IdentityLeaseMetrics, Replica},
-    model::ClusterId,
+    names::AGENT_MANAGER,
 };
+use model::ClusterId;
 use tokio::runtime::Runtime;
 
 use super::{AGENT_NAMESPACE, Agent, Handle, WritePermit};
@@ -21,7 +21,7 @@ const IDENTITY_LEASE_SECONDS: i32 = 40;
 
 /// The Leases of sources as an agent in this pod looks at them.
 pub(super) fn leases(
-    client: kube::Client,
+    client: api::server::Client,
     pod: &str,
     expires: bool,
     (handle, permit): (&Handle, &WritePermit),

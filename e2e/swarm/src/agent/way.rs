@@ -8,10 +8,13 @@ use std::{
     task::Poll,
 };
 
-use http::{HeaderValue, Method, Request, header};
-use kube::client::Body;
-
-use shared::api::names::AGENT_MANAGER;
+use api::{
+    names::AGENT_MANAGER,
+    server::{Client, NoAnswer},
+};
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, header};
+use http_body_util::BodyExt;
 
 use crate::time::Time;
 use sim::SimCluster;
@@ -114,27 +117,33 @@ impl Way {
         Ok(format!("{AGENT_MANAGER}/{}", state.term))
     }
 
-    /// A client that goes this way.
-    pub(super) fn client(&self, cluster: &SimCluster, time: &Time) -> kube::Client {
+    /// An API server that is reached this way.
+    pub(super) fn client(&self, cluster: &SimCluster, time: &Time) -> Client {
         let (cluster, way, time) = (cluster.clone(), self.clone(), time.clone());
-        let service = tower::service_fn(move |mut request: Request<Body>| {
+        Client::new(move |request: Request<Bytes>| {
             let (cluster, way, time) = (cluster.clone(), way.clone(), time.clone());
-            async move {
-                let half = way.half();
-                way.wait(&time, half).await;
-                let name = way.name(*request.method() != Method::GET)?;
-                let name = HeaderValue::from_str(&name).map_err(io::Error::other)?;
-                request.headers_mut().insert(header::USER_AGENT, name);
-                let (parts, body) = request.into_parts();
-                let body = body.collect_bytes().await.map_err(io::Error::other)?;
-                let answer = cluster.respond(Request::from_parts(parts, body)).await;
-                way.wait(&time, half).await;
-                if half > 0 && way.is_cut() {
-                    return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the way was cut"));
-                }
-                answer
-            }
-        });
-        kube::Client::new(service, "default")
+            async move { way.ask(&cluster, &time, request).await.map_err(NoAnswer::from) }
+        })
+    }
+
+    async fn ask(
+        &self,
+        cluster: &SimCluster,
+        time: &Time,
+        mut request: Request<Bytes>,
+    ) -> io::Result<Response<Bytes>> {
+        let half = self.half();
+        self.wait(time, half).await;
+        let name = self.name(*request.method() != Method::GET)?;
+        let name = HeaderValue::from_str(&name).map_err(io::Error::other)?;
+        request.headers_mut().insert(header::USER_AGENT, name);
+        let answer = cluster.respond(request).await;
+        self.wait(time, half).await;
+        if half > 0 && self.is_cut() {
+            return Err(io::Error::new(io::ErrorKind::ConnectionReset, "the way was cut"));
+        }
+        let (parts, body) = answer?.into_parts();
+        let Ok(body) = body.collect().await;
+        Ok(Response::from_parts(parts, body.to_bytes()))
     }
 }

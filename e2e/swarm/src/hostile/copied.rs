@@ -1,8 +1,8 @@
 //! Owns: a copy of a member, state and key: what was recorded of it when it was copied is what it goes on to state.
 //! Never: means harm, or has a cluster of its own.
 
-use hub::fold::Member;
-use shared::model::{ClusterId, EncodedFact, Epoch, FactKey, KeyFingerprint};
+use fold::Member;
+use model::{ClusterId, EncodedFact, Epoch, FactKey, KeyFingerprint};
 
 use super::{Hostile, Introduction, Network, StreamId};
 use crate::histogram::Histogram;

@@ -10,21 +10,18 @@ mod stranger;
 
 use std::collections::BTreeSet;
 
-use agent::{
-    link::machine::{Beginning, Introduction, Session},
-    observe::removal,
+use agent_core::{
+    link::{Beginning, Introduction, Session},
     outbox::Outbox,
     plan::{Desired, Reach},
 };
+use agent_engine::observe::removal;
+use model::{
+    ClusterId, Epoch, Fact, KeyFingerprint, ListingGroup, UnixMillis,
+    sync::{AgentMessage, HubMessage, Interest, Namespaces, Observation, ObservedItem},
+};
 use prost::Message;
 use proto::v1;
-use shared::{
-    model::{
-        ClusterId, Epoch, Fact, KeyFingerprint, ListingGroup, UnixMillis,
-        sync::{AgentMessage, HubMessage, Interest, Namespaces, Observation, ObservedItem},
-    },
-    wire,
-};
 
 pub(super) use self::{
     copied::Copied,
@@ -185,7 +182,7 @@ impl Hostile {
             desired: &mut self.desired,
             now: 0,
             // Agents of this world have no wall clock.
-            clock: shared::model::UnixMillis(u64::MAX),
+            clock: model::UnixMillis(u64::MAX),
         });
         hello.highest_epoch = self.claims.take().or(hello.highest_epoch);
         self.session = Some(Open {

@@ -4,15 +4,12 @@
 
 use std::sync::Arc;
 
-use hub::fold::Member;
-use serde_json::{Value, json};
-use shared::{
-    api::names::LABEL_KUBERNETES_SERVICE_NAME,
-    model::{
-        ClusterId, EndpointSlice, Export, IpFamily, Metadata, Protocol, ServiceType, SessionAffinity,
-        UnixMillis,
-    },
+use api::names::LABEL_KUBERNETES_SERVICE_NAME;
+use fold::Member;
+use model::{
+    ClusterId, EndpointSlice, Export, IpFamily, Metadata, Protocol, ServiceType, SessionAffinity, UnixMillis,
 };
+use serde_json::{Value, json};
 
 use oracle::Picture;
 

@@ -4,13 +4,10 @@
 
 use std::net::IpAddr;
 
-use shared::{
-    model::{
-        ClusterProperty, EncodedFact, Endpoint, EndpointPort, EndpointSlice, Export, Fact, FactKey, IpFamily,
-        ListingGroup, Metadata, PropertyValue, Protocol, ServiceKey, ServicePolicies, ServicePort,
-        ServiceType, SessionAffinity, SliceKey, UnixMillis,
-    },
-    wire,
+use model::{
+    ClusterProperty, EncodedFact, Endpoint, EndpointPort, EndpointSlice, Export, Fact, FactKey, IpFamily,
+    ListingGroup, Metadata, PropertyValue, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType,
+    SessionAffinity, SliceKey, UnixMillis,
 };
 
 use super::{Hostile, NAME};

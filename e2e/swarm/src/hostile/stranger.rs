@@ -3,14 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use prost::Message;
-use shared::{
-    model::{
-        Epoch, KeyFingerprint,
-        sync::{AgentMessage, Hello, Interest, Namespaces, PROTOCOL_VERSION},
-    },
-    wire,
+use model::{
+    Epoch, KeyFingerprint,
+    sync::{AgentMessage, Hello, Interest, Namespaces, PROTOCOL_VERSION},
 };
+use prost::Message;
 
 use super::KEY;
 use crate::network::{Network, StreamId};

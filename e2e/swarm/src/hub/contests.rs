@@ -8,8 +8,8 @@ use std::{
     sync::Arc,
 };
 
-use hub::fold::State;
-use shared::model::{ClusterId, Export, Policy, Precedence, PrecedenceClaim, ServiceKey, UnixMillis};
+use fold::State;
+use model::{ClusterId, Export, Policy, Precedence, PrecedenceClaim, ServiceKey, UnixMillis};
 
 use crate::reserved::RESERVED;
 use oracle::laws::{Guarded, Law};

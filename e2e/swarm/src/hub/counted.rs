@@ -7,8 +7,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
 };
 
-use hub::fold::State;
-use shared::model::{ClusterId, FactKey, Policy, ServiceKey, UnixMillis, policy::Brake};
+use fold::State;
+use model::{ClusterId, FactKey, Policy, ServiceKey, UnixMillis, policy::Brake};
 
 use super::contests::Ages;
 

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use hub::fold::{Connectivity, State};
-use shared::model::{ClusterId, Fact};
+use fold::{Connectivity, State};
+use model::{ClusterId, Fact};
 
 use oracle::laws::{Guarded, Law};
 

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use shared::model::{ClusterId, policy::LOSS_DETECTED_MILLIS};
+use model::{ClusterId, policy::LOSS_DETECTED_MILLIS};
 
 use crate::network::StreamId;
 use oracle::laws::{Guarded, Law};

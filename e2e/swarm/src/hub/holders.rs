@@ -4,11 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use hub::{
-    fold::{Connectivity, State},
-    writer::SUSPECT_AFTER_MILLIS,
-};
-use shared::model::{
+use fold::{Connectivity, State};
+use hub_core::writer::SUSPECT_AFTER_MILLIS;
+use model::{
     ClusterId, Epoch, KeyFingerprint,
     sync::{AgentMessage, Hello, HubMessage, Pong, Welcome},
 };

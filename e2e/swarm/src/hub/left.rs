@@ -1,11 +1,12 @@
 //! Owns: what a hub leaves on its disk when its process ends, held against the one that is started over it.
 //! Never: ends or starts a hub.
 
-use hub::fold::State;
-use shared::model::Cursor;
+use fold::State;
+use model::Cursor;
+
+use oracle::laws::{Guarded, Law};
 
 use super::{Hub, promises::position};
-use oracle::laws::{Guarded, Law};
 
 /// The state that must be there again.
 pub(crate) struct Left {

@@ -16,16 +16,16 @@ mod turns;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use hub::{
+use event_log::{Log, MemoryDisk, MemoryLog, Retention};
+use fold::State;
+use hub_core::{
     bounds::{Bounds, StateBounds},
     clock::Moment,
-    fold::State,
-    log::{Log, MemoryDisk, MemoryLog, Retention},
     replay,
     view::SharedView,
     writer::{Completed, DiskRoom, Inbox, Options, Request, TICK_MILLIS, Work, Writer, WriterHandle},
 };
-use shared::model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, KeyFingerprint, Revision, ServiceKey};
+use model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, KeyFingerprint, Revision, ServiceKey};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::{
@@ -35,8 +35,9 @@ use self::{
     silence::{Losses, Silence},
 };
 pub(super) use self::{left::Left, recorded::Recorded};
-use super::{draw::Draw, histogram::Histogram, network::StreamId};
 use oracle::laws::Law;
+
+use super::{draw::Draw, histogram::Histogram, network::StreamId};
 
 /// Small worlds are to meet the bounds: batches that are full, snapshots that take several messages, and more
 /// removals than are remembered.

@@ -1,20 +1,15 @@
 //! Owns: what operators ask of a hub of a world: memberships that end, keys that are admitted or revoked, and policies.
 //! Never: waits for the answer; what was decided is seen in the log.
 
-use hub::{
-    clock::Moment,
-    fold::{Command, Departure, KeyHolder, Member, MemberStatus},
-    writer::Work,
-};
-use shared::{
-    model::{
-        ClusterId, KeyFingerprint, Policy, Precedence, ServiceKey,
-        policy::{Brake, Loss},
-    },
-    wire::{POLICY_API_VERSION, POLICY_KIND, read_policy},
+use fold::{Command, Departure, KeyHolder, Member, MemberStatus};
+use hub_core::{clock::Moment, writer::Work};
+use model::{
+    ClusterId, KeyFingerprint, Policy, Precedence, ServiceKey,
+    policy::{Brake, Loss},
 };
 use std::sync::Arc;
 use tokio::sync::oneshot;
+use wire::{POLICY_API_VERSION, POLICY_KIND, read_policy};
 
 use super::Hub;
 use crate::{

@@ -3,24 +3,23 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hub::{
+use event_log::{Budget, History, Log, LogError, MemoryLog, StoredEvent};
+use fold::State;
+use hub_core::{
     clock::Moment,
-    fold::State,
-    log::{Budget, History, Log, LogError, MemoryLog, StoredEvent},
     recall::{self, RecallError},
     writer::{MINT_INTERVAL_MILLIS, Published},
 };
-use shared::{
-    model::{
-        ChainHash, ClusterId, Cursor, Epoch, Event, Fact, KeyFingerprint, ListingGroup, Revision, SessionId,
-        sync::{AgentMessage, HubMessage, ObservedItem, Source},
-    },
-    wire::{self, StoredFact},
+use model::{
+    ChainHash, ClusterId, Cursor, Epoch, Event, Fact, KeyFingerprint, ListingGroup, Revision, SessionId,
+    sync::{AgentMessage, HubMessage, ObservedItem, Source},
 };
+use wire::{self, StoredFact};
+
+use oracle::laws::{Guarded, Law};
 
 use super::Recorded;
 use crate::{histogram::Histogram, network::StreamId, taken};
-use oracle::laws::{Guarded, Law};
 
 /// Largest lead of an epoch over all known time, in milliseconds: a day, and as much as clocks of a world are wrong.
 const AHEAD_MAX_MILLIS: u64 = 24 * 60 * 60 * 1000 + 60_000;

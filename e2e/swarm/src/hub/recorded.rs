@@ -7,17 +7,16 @@ use std::{
     sync::Arc,
 };
 
-use hub::fold::State;
-use shared::model::{
-    ClusterId, Cursor, Epoch, Event, Export, Fact, KeyAcceptance, KeyFingerprint, Policy, Revision,
-};
+use fold::State;
+use model::{ClusterId, Cursor, Epoch, Event, Export, Fact, KeyAcceptance, KeyFingerprint, Policy, Revision};
+
+use oracle::laws::{Guarded, Law};
 
 use super::{
     contests::{Ages, Contests},
     counted::TakenBack,
     declared::Declared,
 };
-use oracle::laws::{Guarded, Law};
 
 /// The durable state on one disk, as far as these laws need it. It outlives the hub's process, as the disk does.
 #[derive(Debug, Clone, Default)]
@@ -255,12 +254,9 @@ impl Recorded {
 
 #[cfg(test)]
 mod tests {
-    use shared::{
-        model::{
-            IpFamily, KeyTerms, Metadata, ServiceKey, ServicePolicies, ServiceType, SessionAffinity,
-            SessionId, UnixMillis,
-        },
-        wire,
+    use model::{
+        IpFamily, KeyTerms, Metadata, ServiceKey, ServicePolicies, ServiceType, SessionAffinity, SessionId,
+        UnixMillis,
     };
 
     use super::*;

@@ -1,25 +1,20 @@
 //! One session of a hub and its stream: each step of the product's session is a turn of its own.
 
-use hub::{
-    certs::Signed,
+use event_log::{History, Log, MemoryLog};
+use fold::{DerivedKey, Presented};
+use hub_core::{
     clock::Moment,
-    fold::{DerivedKey, Presented},
-    log::{History, Log, MemoryLog},
-    session::{Answer, Awaited, SessionActor},
+    session::{Answer, Awaited, EndCode, SessionActor},
     view::View,
     writer::{HolderAnswer, NotAdmitted, SessionEvent},
 };
+use model::{
+    ClusterId, KeyFingerprint, Signed, UnixMillis,
+    sync::{self, AgentMessage, DesiredKey, HubMessage, ItemHash},
+};
 use prost::Message;
 use proto::v1;
-use shared::{
-    model::{
-        ClusterId, KeyFingerprint, UnixMillis,
-        sync::{self, AgentMessage, DesiredKey, HubMessage, ItemHash},
-    },
-    wire,
-};
 use tokio::sync::{mpsc::UnboundedReceiver, oneshot::error::TryRecvError};
-use tonic::{Code, Status};
 
 use super::{BOUNDS, Hub, holders::TOOK_OVER};
 use crate::{
@@ -72,16 +67,23 @@ impl Hub {
     }
 
     /// The session is over.
-    fn close(&mut self, id: StreamId, network: &mut Network, seen: &mut Histogram, end: &Status) {
+    fn close(
+        &mut self,
+        id: StreamId,
+        network: &mut Network,
+        seen: &mut Histogram,
+        end: (Option<EndCode>, &str),
+    ) {
         let Some(session) = self.sessions.remove(&id) else {
             return;
         };
-        if end.code() == Code::AlreadyExists {
+        let (code, why) = end;
+        if code == Some(EndCode::AlreadyExists) {
             seen.count("second session refused");
         }
-        network.hub_leaves(id, end.message());
+        network.hub_leaves(id, why);
         self.promises.closed(id);
-        self.holders.closed(id, end.message());
+        self.holders.closed(id, why);
         self.leaving.push(session);
     }
 
@@ -120,7 +122,7 @@ impl Hub {
             .filter(|session| session.actor.may_read(at.now()))?;
         let Some(bytes) = network.take_for_hub(id) else {
             if network.agent_is_gone(id) {
-                self.close(id, network, seen, &Status::cancelled("the agent went away"));
+                self.close(id, network, seen, (None, "the agent went away"));
                 return Some(true);
             }
             return None;
@@ -140,7 +142,7 @@ impl Hub {
         }
         let taken = message.and_then(|message| session.actor.on_message(message, at.now()));
         match taken {
-            Err(end) => self.close(id, network, seen, &end),
+            Err(end) => self.close(id, network, seen, (Some(end.code), &end.message)),
             // A session that does not hear the writer may have been ended by it, and what it hears counts for nothing then.
             Ok(()) if self.promises.is_welcomed(id) && self.slow.as_ref() != Some(&session.cluster) => {
                 let state = self.writer.core().state();
@@ -221,7 +223,7 @@ impl Hub {
             },
         };
         if let Err(end) = heard {
-            self.close(id, network, seen, &end);
+            self.close(id, network, seen, (Some(end.code), &end.message));
         }
         true
     }
@@ -294,7 +296,7 @@ impl Hub {
         let silent = session.actor.check_silence(now);
         if let Err(end) = &silent {
             seen.count("silence ended a session");
-            self.close(id, network, seen, end);
+            self.close(id, network, seen, (Some(end.code), &end.message));
         }
         silent.is_err()
     }

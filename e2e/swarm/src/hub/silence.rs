@@ -4,18 +4,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use hub::{
-    fold::{Connectivity, Member, State},
-    writer::TICK_MILLIS,
-};
-use shared::model::{
+use fold::{Connectivity, Member, State};
+use hub_core::writer::TICK_MILLIS;
+use model::{
     ClusterId, KeyFingerprint,
     policy::{Loss, LossAction},
 };
 
+use oracle::laws::{Guarded, Law};
+
 use super::goodbyes::Goodbyes;
 use crate::{histogram::Histogram, network::StreamId};
-use oracle::laws::{Guarded, Law};
 
 /// Fewest members whose loss at one time is taken for the hub's own fault.
 const TOO_MANY_MIN: u64 = 2;

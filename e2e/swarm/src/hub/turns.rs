@@ -1,6 +1,6 @@
 //! Turns within a hub: drawn, one step at a time, or everybody's in a round.
 
-use hub::{
+use hub_core::{
     clock::Moment,
     writer::{Work, WriterError},
 };

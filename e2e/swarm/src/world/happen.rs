@@ -1,7 +1,7 @@
 //! People's deeds and faults: each step of a script, put into effect.
 
-use hub::log::{Faults, MemoryDisk, Space};
-use shared::model::UnixMillis;
+use event_log::{Faults, MemoryDisk, Space};
+use model::UnixMillis;
 
 use super::{Agent, Blocked, CRDS, Draw, Hub, Left, START_MILLIS, What, World};
 use crate::{
@@ -470,12 +470,12 @@ impl World {
         let was = self.disk.copy();
         self.disk.crash_torn(kept, 1);
         let tore = is_torn(&was, kept, &self.disk);
-        let epoch = shared::model::Epoch {
+        let epoch = model::Epoch {
             created_at: UnixMillis(START_MILLIS),
             random: 0,
         };
         // sled's batches are whole or not there; a store that tears one must be noticed, or have kept whole events.
-        let noticed = hub::log::MemoryLog::open(&self.disk, &self.set, epoch).is_err();
+        let noticed = event_log::MemoryLog::open(&self.disk, &self.set, epoch).is_err();
         if noticed {
             self.disk = was;
             self.disk.crash(kept);
@@ -548,8 +548,8 @@ impl World {
 
 #[cfg(test)]
 mod tests {
-    use hub::log::{Batch, Log, MemoryLog, ROW_BYTES_MAX};
-    use shared::model::{Clusterset, Epoch};
+    use event_log::{Batch, Log, MemoryLog, ROW_BYTES_MAX};
+    use model::{Clusterset, Epoch};
 
     use super::*;
 

@@ -1,6 +1,8 @@
 //! The deeds of the hostile member and of strangers, and operators' decisions about them, put into effect.
 
-use shared::model::{ClusterId, FactKey, ServiceKey};
+use model::{ClusterId, FactKey, ServiceKey};
+
+use oracle::laws::Law;
 
 use super::{Hostile, World};
 use crate::{
@@ -9,7 +11,6 @@ use crate::{
     hub::Hub,
     site::{Site, key},
 };
-use oracle::laws::Law;
 
 impl World {
     pub(crate) fn be_hostile(&mut self, hostility: Hostility) {
@@ -110,7 +111,7 @@ impl World {
     }
 
     /// Somebody comes in the name of a cluster.
-    fn knock(&mut self, site: usize, key: shared::model::KeyFingerprint, vouched: bool) {
+    fn knock(&mut self, site: usize, key: model::KeyFingerprint, vouched: bool) {
         let site = &self.sites[site % self.sites.len()];
         let home = site.cluster.get("Namespace", "", "kube-system");
         let fingerprint = home.and_then(|home| home["metadata"]["uid"].as_str().map(str::to_owned));

@@ -1,5 +1,7 @@
 //! The agents of a cluster: which of them leads, how it goes, and who takes over.
 
+use oracle::laws::Law;
+
 use super::{AGENTS_MAX, Agent, Draw, World};
 use crate::{
     agent::{Led, Place},
@@ -7,7 +9,6 @@ use crate::{
     site::all_keys,
     still::Before,
 };
-use oracle::laws::Law;
 
 /// Rounds of everybody until somebody else leads: longer than a Lease lasts by the slowest clock.
 const HAND_OVER_ROUNDS_MAX: usize = 30;

@@ -9,10 +9,13 @@ mod turn;
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
-use hub::{clock::Moment, log::MemoryDisk};
+use event_log::MemoryDisk;
+use hub_core::clock::Moment;
+use model::{Clusterset, ServiceKey, UnixMillis};
 use serde_json::Value;
-use shared::model::{Clusterset, ServiceKey, UnixMillis};
 use tokio::runtime::Runtime;
+
+use sim::{Crd, current_crds};
 
 use super::{
     agent::Agent,
@@ -31,7 +34,6 @@ use super::{
     site::Site,
     time::Time,
 };
-use sim::{Crd, current_crds};
 
 /// Start of every world, in milliseconds since the epoch.
 const START_MILLIS: u64 = 1_700_000_000_000;

@@ -63,7 +63,7 @@ pub(super) async fn objects_from_a_backup_are_adopted_once() -> anyhow::Result<(
     let copied = json!({"app.kubernetes.io/managed-by": "tributary-agent"});
     cluster.apply(json!({"apiVersion": "v1", "kind": "Service",
         "metadata": {"name": "copied", "namespace": "shop", "labels": copied}, "spec": {"ports": [{"port": 9}]}}))?;
-    let of_agent = cluster.client_named("agent");
+    let of_agent = shared::api_client::api_server(cluster.client_named("agent"));
     let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
     let versions = |cluster: &SimCluster| ours(cluster).iter().map(version).collect::<Vec<_>>();
     let left = versions(&cluster);

@@ -4,11 +4,13 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use agent::{
     apply::{ApplyMetrics, Driver, DriverConfig, Handle, ManualDriver},
+    definition,
     lease::WritePermit,
-    watch::Watches,
+    watch::{Watches, follow_all},
 };
 use shared::{
     api::convert::NamespaceDenyList,
+    api_client::api_server,
     model::{
         ChainHash, ClusterId, Cursor, Endpoint, EndpointPort, Epoch, ImportedSlice, ImportedSliceKey,
         IpFamily, Metadata, Protocol, Revision, ServiceImport, ServiceKey, ServicePolicies, ServicePort,
@@ -166,8 +168,13 @@ impl Agent {
                 withdrawals: Brake::default(),
             },
         );
-        let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
-        let tasks = vec![tokio::spawn(watches.run(client, drain.clone()))];
+        let (driver, handle) = Driver::new(
+            api_server(client.clone()),
+            watches.clone(),
+            config,
+            ApplyMetrics::default(),
+        );
+        let tasks = vec![tokio::spawn(follow_all(watches, client.clone(), drain.clone()))];
         let agent = Self { handle, drain, tasks };
         agent.interested_in("shop");
         (agent, ManualDriver::new(driver))
@@ -197,10 +204,15 @@ impl Agent {
             permit,
             withdrawals: Brake::default(),
         };
-        let (driver, handle) = Driver::new(client.clone(), watches.clone(), config, ApplyMetrics::default());
+        let (driver, handle) = Driver::new(
+            api_server(client.clone()),
+            watches.clone(),
+            config,
+            ApplyMetrics::default(),
+        );
         let tasks = vec![
-            tokio::spawn(watches.run(client, drain.clone())),
-            tokio::spawn(driver.run(drain.clone())),
+            tokio::spawn(follow_all(watches, client.clone(), drain.clone())),
+            tokio::spawn(driver.run(definition::of_imports(client), drain.clone())),
         ];
         let agent = Self { handle, drain, tasks };
         agent.interested_in(namespace);

@@ -41,7 +41,9 @@ const REGISTERED: &[(&str, &[&str])] = &[
     ("hub/topology/controller/src", &["tributary_hub_"]),
     ("shared/api-client/src", &["tributary_hub_", "tributary_agent_"]),
     ("agent/src", &["tributary_agent_"]),
+    ("agent/engine/src", &["tributary_agent_"]),
     ("shared/src", &["tributary_hub_", "tributary_agent_"]),
+    ("shared/api/src", &["tributary_hub_", "tributary_agent_"]),
 ];
 /// Suffixes of the format: counters, units, infos.
 const SUFFIXES: [&str; 6] = ["", "_total", "_info", "_bytes", "_seconds", "_bytes_total"];

@@ -20,7 +20,7 @@ const LEFT: [(&str, &[&str]); 3] = [
     // `run` reads `RunArgs`, and the command line names every command's arguments.
     ("agent/src", &["args", "corefile", "doctor", "leave", "run"]),
     // What the watches keep is converted, and conversion reads what they keep.
-    ("agent/src", &["convert", "watch"]),
+    ("agent/engine/src", &["convert", "watch"]),
     // The writer counts, and a metric is about the room on its disk.
     ("hub/core/src", &["metrics", "writer"]),
 ];

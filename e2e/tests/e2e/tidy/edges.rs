@@ -51,33 +51,26 @@ const EDGES: &[Edge] = &[
             "agent/src/join/ask.rs",
             "agent/src/leave/hub.rs",
             "agent/src/link/dial.rs",
-            "agent/src/link/mod.rs",
         ],
         law: "protobuf is converted in shared/wire/src, hub/core/src/snapshot and hub/src/inspect, and carried by the services",
     },
     Edge {
         name: "Kubernetes",
-        pattern: r"\bkube::|\bk8s_openapi::",
+        pattern: r"\bkube::|\bkube_core::|\bk8s_openapi::",
         files: &[
             // The conversions, and the client.
-            "shared/src/api/",
+            "shared/api/src/",
             "shared/src/api_client.rs",
             "shared/src/api_client/",
-            // The Lease that each process keeps of itself.
-            "shared/src/identity_lease.rs",
-            "shared/src/identity_lease/",
             "shared/src/bin/",
             "shared/src/testing/",
             // The agent's shells: watches, reports, writes, its Leases, whose cluster it is; and what wires them.
             "agent/src/watch/",
-            "agent/src/observe/",
-            "agent/src/apply/",
-            "agent/src/convert/",
-            "agent/src/lease/",
+            "agent/src/definition.rs",
+            "agent/engine/src/",
             // Where a cluster that joins keeps its key.
             "agent/src/join/",
             "agent/src/renewal/keep.rs",
-            "agent/src/expiry/",
             "agent/src/health/",
             "agent/src/agent.rs",
             "agent/src/membership/agree.rs",
@@ -110,12 +103,14 @@ const EDGES: &[Edge] = &[
             "hub/topology/program/src/rebase/",
             "shared/api-client/",
         ],
-        law: "Kubernetes types are converted in shared/src/api and handled by the agent's and the inventory's shells",
+        law: "Kubernetes types are converted in shared/api/src and handled by the agent's and the inventory's shells",
     },
     Edge {
         name: "the hub's sessions",
         pattern: r"\bsession::",
         files: &[
+            "hub/core/src/session/",
+            "hub/core/src/lib.rs",
             "hub/src/session/",
             "hub/src/inspect/",
             "hub/src/hub.rs",

@@ -1,4 +1,4 @@
-//! Owns: the laws of the source tree that a compiler does not check: pure rooms, edges, circles, sizes, openings,
+//! Owns: the laws of the source tree that a compiler does not check: pure rooms, edges, circles, reach, sizes, openings,
 //! where the commands that messages advise are written, that messages are words, that a name means one thing, and that the
 //! gate leaves nothing out.
 //! Never: judges behaviour; it reads text only.
@@ -10,6 +10,7 @@ mod gate;
 mod names;
 mod purity;
 mod raw;
+mod reach;
 mod rooms;
 mod shape;
 mod source;
@@ -24,6 +25,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     trials.extend(gate::trials());
     trials.extend(names::trials());
     trials.extend(raw::trials());
+    trials.extend(reach::trials());
     trials.extend(shape::trials());
     trials.extend(source::trials());
     trials

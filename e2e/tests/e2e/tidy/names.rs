@@ -19,8 +19,8 @@ const PLACES: &[(&str, &[&str])] = &[
         "Session",
         &[
             // Its two ends ...
-            "agent/src/link/machine.rs",
-            "hub/src/session/machine.rs",
+            "agent/core/src/link.rs",
+            "hub/core/src/session/machine.rs",
             // ... and one that load plays.
             "e2e/bench/src/player.rs",
         ],

@@ -156,7 +156,10 @@ fn foreign(import: &str, room: &PureRoom) -> Option<String> {
             "api_client",
             "hub",
             "agent_core",
+            "agent_engine",
             "agent",
+            "api",
+            "pace",
             "proto",
         ]
         .contains(&head)

@@ -92,7 +92,7 @@ const ALLOWED: &[Allowed] = &[
         why: "a suite of tests",
     },
     Allowed {
-        path: "agent/src/apply/failure.rs",
+        path: "agent/engine/src/apply/failure.rs",
         shown: &["0"],
         why: "a duration",
     },

@@ -57,11 +57,11 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["fold"],
     },
     PureRoom {
-        path: "hub/src/session/machine.rs",
+        path: "hub/core/src/session/machine.rs",
         may_name: &["bytes", "crate::push", "crate::view", "crate::writer::request"],
     },
     PureRoom {
-        path: "hub/src/session/renewals.rs",
+        path: "hub/core/src/session/renewals.rs",
         may_name: &[],
     },
     PureRoom {
@@ -69,7 +69,7 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &[],
     },
     PureRoom {
-        path: "hub/src/session/applied.rs",
+        path: "hub/core/src/session/applied.rs",
         may_name: &["crate::push"],
     },
     PureRoom {
@@ -272,20 +272,8 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["crate::unicode", "regex", "sha2"],
     },
     PureRoom {
-        path: "agent/core/src/outbox.rs",
-        may_name: &["bytes", "wire"],
-    },
-    PureRoom {
         path: "agent/src/corefile/edit",
         may_name: &["thiserror"],
-    },
-    PureRoom {
-        path: "agent/src/expiry/judge.rs",
-        may_name: &[],
-    },
-    PureRoom {
-        path: "agent/src/expiry/upkeep.rs",
-        may_name: &["crate::plan"],
     },
     PureRoom {
         path: "agent/src/health/judge.rs",
@@ -316,15 +304,7 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &[],
     },
     PureRoom {
-        path: "shared/src/identity_lease/collect.rs",
-        may_name: &[],
-    },
-    PureRoom {
-        path: "agent/src/lease/hold.rs",
-        may_name: &[],
-    },
-    PureRoom {
-        path: "agent/src/lease/machine.rs",
+        path: "shared/api/src/identity_lease/collect.rs",
         may_name: &[],
     },
     PureRoom {
@@ -336,17 +316,13 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &["shared::api::names"],
     },
     PureRoom {
-        path: "agent/src/link/machine.rs",
-        may_name: &["bytes", "crate::outbox", "crate::plan", "thiserror"],
-    },
-    PureRoom {
         path: "agent/src/membership/decide.rs",
         may_name: &["shared::api::names"],
     },
     PureRoom {
-        path: "agent/core/src/plan",
+        path: "agent/core/src",
         // It restores objects from differences: encoding and hashing are functions of their input.
-        may_name: &["crate", "wire"],
+        may_name: &["bytes", "crate", "thiserror", "wire"],
     },
     PureRoom {
         path: "shared/src/doctor/report.rs",

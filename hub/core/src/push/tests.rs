@@ -10,7 +10,6 @@ use model::{
     ChainHash, Epoch, ExportStatus, Revision, ServiceKey, UnixMillis,
     sync::{DesiredChange, DesiredItem, DesiredKey},
 };
-use wire;
 
 use super::*;
 use crate::view::{Entry, Item, Publication};

@@ -2,7 +2,6 @@
 
 use model::{ClusterId, EncodedFact, Revision, UnixMillis};
 use proto::v1;
-use wire;
 
 use super::{Decoded, cluster, wrong};
 use fold::{EngagedBrake, SnapshotRow};

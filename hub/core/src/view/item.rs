@@ -11,7 +11,6 @@ use model::{
     Revision,
     sync::{DesiredChange, DesiredItem},
 };
-use wire;
 
 /// One derived object, or its removal, as members get it. It is small in its place: a tree has more places than items.
 #[derive(Debug, Clone)]

@@ -12,7 +12,6 @@ use model::{
     KeyFingerprint, ListingGroup, SessionId, UnixMillis,
     sync::{Observation, ObservedItem, RefusalReason, Refused, Source},
 };
-use wire;
 
 use super::{
     budgets::Budgets,

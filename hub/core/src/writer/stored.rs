@@ -8,7 +8,6 @@
 use std::collections::BTreeMap;
 
 use model::{Event, Fact, FactKey, Revision};
-use wire;
 
 use crate::recall::DIFFERENCES_MAX;
 use fold::{RecordedFact, State};

@@ -1,9 +1,7 @@
 //! Disputes that are recorded as they are, and others.
 
-use shared::{
-    model::{IpFamily, Metadata, ServicePolicies, ServiceType, SessionAffinity},
-    wire::{POLICY_API_VERSION, POLICY_KIND, read_policy},
-};
+use model::{IpFamily, Metadata, ServicePolicies, ServiceType, SessionAffinity};
+use wire::{POLICY_API_VERSION, POLICY_KIND, read_policy};
 
 use super::*;
 

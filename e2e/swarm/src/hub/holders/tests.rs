@@ -2,13 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hub::fold;
-use shared::{
-    model::{
-        Event, Fact, KeyTerms, Revision, SessionId, UnixMillis,
-        sync::{Interest, Namespaces, PROTOCOL_VERSION},
-    },
-    wire,
+use model::{
+    Event, Fact, KeyTerms, Revision, SessionId, UnixMillis,
+    sync::{Interest, Namespaces, PROTOCOL_VERSION},
 };
 
 use super::*;

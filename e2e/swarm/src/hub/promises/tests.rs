@@ -1,7 +1,7 @@
 //! Hubs that keep their promises, and hubs that do not.
 
-use hub::log::{Batch, MemoryDisk};
-use shared::model::{
+use event_log::{Batch, MemoryDisk};
+use model::{
     Clusterset, UnixMillis,
     sync::{Interest, Namespaces, PROTOCOL_VERSION, UpTo, Welcome},
 };
@@ -40,7 +40,7 @@ fn hello(highest_epoch: Option<Epoch>, cursor: Option<Cursor>) -> AgentMessage {
         generation: 1,
         namespaces: Namespaces::All,
     };
-    AgentMessage::Hello(Box::new(shared::model::sync::Hello {
+    AgentMessage::Hello(Box::new(model::sync::Hello {
         protocol_version: PROTOCOL_VERSION,
         features: 0,
         agent_version: "test".into(),

@@ -1,12 +1,8 @@
 //! Withdrawals in their time and not while too many are lost, and others.
 
-use hub::fold;
-use shared::{
-    model::{
-        Event, Fact, KeyTerms, Revision, SessionId, UnixMillis,
-        policy::{LOSS_DETECTED_MILLIS, SELF_PRESERVATION_LOST_MIN},
-    },
-    wire,
+use model::{
+    Event, Fact, KeyTerms, Revision, SessionId, UnixMillis,
+    policy::{LOSS_DETECTED_MILLIS, SELF_PRESERVATION_LOST_MIN},
 };
 
 use super::*;

@@ -1,7 +1,6 @@
 //! The share of each member, and what of a fact counts.
 
 use model::{ClusterProperty, Fact, PropertyValue};
-use wire;
 
 use super::*;
 
