@@ -27,7 +27,7 @@ pub struct Blueprint<'a> {
     templates: BTreeMap<(String, String, String), &'a Value>,
     /// All objects that were given.
     pub(super) objects: &'a Objects<'a>,
-    /// Who asks the extensions of the class; none if classes with extensions are refused.
+    /// The way to the extensions of the class; none if classes with extensions are refused.
     pub(super) extensions: Option<&'a dyn Extensions>,
 }
 

@@ -121,7 +121,7 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    /// What a handler, called as in a class, would have done.
+    /// The missing work of a handler, called as in a class.
     pub(super) fn of_extension(named: &str, what: String) -> Self {
         let (_, extension) = parts(named);
         Self {
@@ -130,7 +130,7 @@ impl LeftOut {
         }
     }
 
-    /// What no plan does.
+    /// Work that no plan does.
     pub(super) fn never(what: String) -> Self {
         Self {
             extension: None,
@@ -172,7 +172,7 @@ pub struct Plan {
     pub defaults: Vec<Defaulted>,
     /// The same as fields of the Cluster. They are no change: the objects are made with these values already.
     pub given: Vec<Difference>,
-    /// What it lacks.
+    /// Parts of the class that it lacks.
     pub left_out: Vec<LeftOut>,
     /// Findings. With any, the plan must not be used.
     pub findings: Vec<Finding>,

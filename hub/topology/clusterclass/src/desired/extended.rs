@@ -40,7 +40,7 @@ const NOT_LIFECYCLE: &[&str] = &[
 #[derive(Debug)]
 pub(super) struct Extended {
     pub(super) applied: Applied,
-    /// What the result lacks.
+    /// Parts of the class that the result lacks.
     pub(super) left_out: Vec<LeftOut>,
     /// True if an external patch is missing in it.
     pub(super) incomplete: bool,
@@ -114,7 +114,7 @@ fn configs<'a>(objects: &Objects<'a>) -> impl Iterator<Item = &'a Value> {
     objects.of_kind("runtime.cluster.x-k8s.io", "ExtensionConfig")
 }
 
-/// What no plan has, and variables that nobody could check.
+/// Names parts that no plan has, and variables that nobody could check.
 fn known_missing(blueprint: &Blueprint<'_>, cluster: &Cluster, told: &Told) -> Vec<LeftOut> {
     let class = blueprint.class;
     let mut missing = Vec::new();
@@ -318,7 +318,12 @@ impl Asking<'_> {
         for external in class.external.iter().filter(|one| !one.validate.is_empty()) {
             let named = &external.validate;
             let templates: Vec<&Value> = patched.iter().map(|one| &one.template).collect();
-            match self.ask(Hook::ValidateTopology, named, external, last, &templates) {
+            // Half of a topology is nothing to judge.
+            let answer = match self.missing {
+                None => self.ask(Hook::ValidateTopology, named, external, last, &templates),
+                Some(_) => None,
+            };
+            match answer {
                 None => {
                     let what = format!(
                         "the result is not validated: extension {named} of patch {} was not asked",

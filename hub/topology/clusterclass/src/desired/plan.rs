@@ -24,6 +24,8 @@ use super::{
 use crate::{
     model::{Class, Cluster, Metadata, Reference, Report, Topology, WorkerClass, WorkerKind, WorkerTopology},
     patch::{
+        apply::Applied,
+        cluster::Cluster as Told,
         finding::Rule,
         owned,
         target::{Role, Target},
@@ -124,17 +126,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         if report.count() > 0 {
             return None;
         }
-        let steps = applied
-            .patched
-            .iter()
-            .map(|one| (one.target.clone(), one.steps.clone()));
-        let variables = told.global.iter().filter(|(name, _)| *name != "builtin");
-        let sources = Sources {
-            patches: steps.collect(),
-            variables: variables
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-        };
+        let sources = sources(&told, &applied);
         let defaults = match current.seen {
             Seen::OnServer => variables::missing(blueprint, topology, current.cluster),
             Seen::AsPlanned | Seen::Unseen => (Vec::new(), Vec::new()),
@@ -364,6 +356,18 @@ impl<'p, 'a> Planner<'p, 'a> {
         } else {
             ""
         }
+    }
+}
+
+/// The values and the steps of patches that made the templates.
+fn sources(told: &Told, applied: &Applied) -> Sources {
+    let steps = applied.patched.iter();
+    let variables = told.global.iter().filter(|(name, _)| *name != "builtin");
+    Sources {
+        patches: steps.map(|one| (one.target.clone(), one.steps.clone())).collect(),
+        variables: variables
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
     }
 }
 

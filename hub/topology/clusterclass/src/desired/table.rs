@@ -102,7 +102,7 @@ fn reason(one: &Difference) -> String {
     )
 }
 
-/// What a plan lacks, on one line. Names of extensions are long; nothing of them is cut.
+/// A part that a plan lacks, on one line. Names of extensions are long; nothing of them is cut.
 pub(super) fn spoken(one: &LeftOut) -> String {
     let said = one.to_string();
     said.chars()

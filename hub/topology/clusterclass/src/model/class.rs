@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{
     external::{External, INLINE, externals, upgrade_plan},
     finding::Report,
-    limits::{MAX_VARIABLES, MAX_WORKERS},
+    limits::{MAX_PATCHES, MAX_VARIABLES, MAX_WORKERS},
     parts::{
         HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, WorkerKind, health_check, metadata,
         metadata_at, naming, reference, referring, rollout,
@@ -31,7 +31,7 @@ pub struct Class {
     pub infrastructure_naming: Option<Placed<String>>,
     /// Classes of machine deployments, then those of machine pools.
     pub workers: Vec<WorkerClass>,
-    /// What clusters may say, and the schemas of it: its own variables, and those that its extensions have defined.
+    /// Variables with their schemas: its own, and those that its extensions have defined.
     pub variables: Vec<Definition>,
     /// Its external patches.
     pub external: Vec<External>,
@@ -154,9 +154,6 @@ impl Class {
             ],
             report,
         );
-        if refuses {
-            fields.left_out("upgrade", "extensions that plan upgrades", report);
-        }
         let upgrade_plan = upgrade_plan(&fields, report);
         let template = spelling.name("ref", "templateRef");
         let known = [template, spelling.name("ref", "naming")];
@@ -175,13 +172,7 @@ impl Class {
         }
         let external = externals(&fields, spelling, report);
         if refuses {
-            for one in &external {
-                report.say(
-                    "left-out",
-                    &one.field,
-                    "external patches are not supported: remove it",
-                );
-            }
+            refuse_extensions(&fields, report);
         }
         Self {
             origin: report.origin.clone(),
@@ -200,6 +191,17 @@ impl Class {
             upgrade_plan,
             spec: spec.clone(),
             versions: versions(&fields, report),
+        }
+    }
+}
+
+/// Reports what of a class extensions would do.
+fn refuse_extensions(spec: &Fields<'_>, report: &mut Report) {
+    spec.left_out("upgrade", "extensions that plan upgrades", report);
+    for (field, value) in spec.items("patches", MAX_PATCHES, &mut Report::new("", "")) {
+        if value.get("external").is_some_and(|external| !external.is_null()) {
+            let why = "external patches are not supported: remove it";
+            report.say("left-out", format!("{field}.external"), why);
         }
     }
 }

@@ -45,7 +45,7 @@ pub fn parts(named: &str) -> (&str, &str) {
     named.split_once('.').unwrap_or((named, named))
 }
 
-/// Who asks extensions.
+/// The way to extensions.
 pub trait Extensions: Debug {
     /// The answer of a handler, called as in a class; none if its extension has no known address.
     fn ask(&self, hook: Hook, named: &str, request: &Value) -> Option<Result<Value, String>>;

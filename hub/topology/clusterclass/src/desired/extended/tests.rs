@@ -191,6 +191,19 @@ fn without_its_extension_a_class_is_planned_and_what_is_missing_is_told() {
     }
 }
 
+/// Where one extension was asked and another one was not, the result is nothing to judge.
+#[test]
+fn half_of_a_topology_is_not_validated() {
+    let extensions = Scripted::new(|hook, request: &Value| match hook {
+        Hook::GeneratePatches => None,
+        Hook::ValidateTopology => Some(Ok(json!({"status": "Failure"}))),
+        Hook::DiscoverVariables => usual(hook, request),
+    });
+    let planned = planned(CLASS, &json!([{"name": "size", "value": 1}]), &extensions);
+    assert_eq!(findings(&planned), []);
+    assert_eq!(extensions.of(Hook::ValidateTopology), [] as [Value; 0]);
+}
+
 #[test]
 fn who_is_no_preview_refuses_a_class_with_extensions() {
     let text = format!("{CLASS}{}", cluster(&json!([])));
