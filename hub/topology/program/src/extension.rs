@@ -6,6 +6,7 @@
 use std::{collections::BTreeMap, fmt, path::PathBuf, time::Duration};
 
 use anyhow::{Context, bail, ensure};
+use api_client::{ApiMetrics, api_client};
 use clap::Args;
 use clusterclass::patch::{
     external::{Extensions, Hook, parts},
@@ -14,6 +15,7 @@ use clusterclass::patch::{
 use http::{Request, StatusCode, Uri, header::CONTENT_TYPE, uri::Scheme};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::{Client, Config, client::Body};
+use prometheus_client::registry::Registry;
 use serde_json::Value;
 use tokio::{runtime::Runtime, time::timeout};
 
@@ -53,7 +55,7 @@ pub(crate) struct ExtensionArgs {
 }
 
 impl ExtensionArgs {
-    /// What asks them.
+    /// Makes the way to them.
     ///
     /// # Errors
     ///
@@ -96,7 +98,8 @@ impl ExtensionArgs {
         config.default_retry = false;
         config.root_cert_file.clone_from(&self.ca);
         config.tls_server_name.clone_from(&self.tls_name);
-        let client = Client::try_from(config).context("cannot make a client of it")?;
+        let metrics = ApiMetrics::register(&mut Registry::default());
+        let client = api_client(config, metrics).context("cannot make a client of it")?;
         Ok((name.to_owned(), client))
     }
 }

@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, bail, ensure};
 use regex::{Captures, Regex};
 
-use super::list::{Listed, Repository};
+use super::list::{PublicClass, Repository};
 
 /// Values of variables that repositories agree on.
 const VALUES: &[(&str, &str)] = &[
@@ -39,7 +39,7 @@ const PATTERNS: &[(&str, &str)] = &[
 
 /// A clone of a repository at one commit.
 #[derive(Debug)]
-pub(crate) struct Clone {
+pub(crate) struct Checkout {
     git: PathBuf,
     commit: String,
     copies: BTreeMap<String, String>,
@@ -47,7 +47,7 @@ pub(crate) struct Clone {
     scratch: tempfile::TempDir,
 }
 
-impl Clone {
+impl Checkout {
     /// Finds the clone of a repository in a directory: `OWNER/NAME`, `OWNER+NAME` or `NAME`, bare or not, itself or in `repo`.
     pub(crate) fn find(clones: &Path, repository: &Repository) -> anyhow::Result<Self> {
         let full = &repository.repository;
@@ -161,7 +161,7 @@ pub(crate) fn documents(text: &str) -> Vec<String> {
 }
 
 /// A document with values for its variables, as clusterctl and Helm put them in, everything in one namespace.
-pub(crate) fn filled(document: &str, one: &Listed) -> anyhow::Result<String> {
+pub(crate) fn filled(document: &str, one: &PublicClass) -> anyhow::Result<String> {
     let mut text = document.to_owned();
     for (from, to) in [
         (
@@ -176,7 +176,6 @@ pub(crate) fn filled(document: &str, one: &Listed) -> anyhow::Result<String> {
             "registry.example.org/node:v1",
         ),
         (r"\{\{\s*`([^`]*)`\s*\}\}", "$1"),
-        (r"(?m)^\{\{-? ?(?:if|else|end)[^\n]*\}\}\n", ""),
         (r#""?\{\{ \.Values[^}]*\}\}"?"#, "demo"),
     ] {
         text = Regex::new(from)?.replace_all(&text, to).into_owned();
@@ -191,14 +190,29 @@ pub(crate) fn filled(document: &str, one: &Listed) -> anyhow::Result<String> {
             one,
         ),
     });
-    let namespaces = Regex::new(r"(?m)^(\s+)namespace: .*$")?;
-    Ok(namespaces
-        .replace_all(&text, "${1}namespace: default")
-        .into_owned())
+    let lines = text.lines().filter(|line| !is_condition(line));
+    Ok(lines.map(in_one_namespace).collect())
+}
+
+/// Returns true for a line of Helm that only decides about others.
+fn is_condition(line: &str) -> bool {
+    let words = ["if", "else", "end"];
+    let rest = line.strip_prefix("{{-").or_else(|| line.strip_prefix("{{"));
+    rest.is_some_and(|rest| words.iter().any(|word| rest.trim_start().starts_with(word)))
+}
+
+fn in_one_namespace(line: &str) -> String {
+    let rest = line.trim_start();
+    let indent = &line[..line.len() - rest.len()];
+    if rest.starts_with("namespace: ") && !indent.is_empty() {
+        format!("{indent}namespace: default\n")
+    } else {
+        format!("{line}\n")
+    }
 }
 
 /// The value of a variable: the listed one, or the class's name, or its default, or one that repositories agree on.
-fn value(name: &str, default: &str, one: &Listed) -> String {
+fn value(name: &str, default: &str, one: &PublicClass) -> String {
     if let Some(value) = one.values.get(name) {
         return value.clone();
     }

@@ -22,13 +22,13 @@ pub(crate) struct Repository {
     #[serde(default)]
     pub(crate) copies: BTreeMap<String, String>,
     /// The classes.
-    pub(crate) classes: Vec<Listed>,
+    pub(crate) classes: Vec<PublicClass>,
 }
 
 /// A class, and the files that it is planned with.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Listed {
+pub(crate) struct PublicClass {
     /// Its name.
     pub(crate) class: String,
     /// Its file, or a directory that kustomize builds.

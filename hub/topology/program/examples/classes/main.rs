@@ -18,8 +18,8 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use self::{
-    files::{Clone, documents, filled},
-    list::{LIST, Listed, PAGE, page, read, totals},
+    files::{Checkout, documents, filled},
+    list::{LIST, PAGE, PublicClass, page, read, totals},
 };
 
 /// Plan public ClusterClasses, and compare with the list
@@ -63,13 +63,13 @@ fn run(args: &Args) -> anyhow::Result<()> {
     };
     let (mut played, mut other) = (0, 0);
     for repository in &list {
-        let named = |one: &Listed| format!("{} {} {}", repository.repository, one.path, one.class);
-        let wanted = |one: &&Listed| args.only.as_ref().is_none_or(|part| named(one).contains(part));
-        let classes: Vec<&Listed> = repository.classes.iter().filter(wanted).collect();
+        let named = |one: &PublicClass| format!("{} {} {}", repository.repository, one.path, one.class);
+        let wanted = |one: &&PublicClass| args.only.as_ref().is_none_or(|part| named(one).contains(part));
+        let classes: Vec<&PublicClass> = repository.classes.iter().filter(wanted).collect();
         if classes.is_empty() {
             continue;
         }
-        let clone = Clone::find(clones, repository)?;
+        let clone = Checkout::find(clones, repository)?;
         for one in classes {
             let rules = outcome(&clone, one, args.show).unwrap_or_else(|error| {
                 println!("{error:#}");
@@ -97,7 +97,7 @@ fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 /// The rules that refuse a class with its Cluster; none if they are planned.
-fn outcome(clone: &Clone, one: &Listed, show: bool) -> anyhow::Result<BTreeSet<String>> {
+fn outcome(clone: &Checkout, one: &PublicClass, show: bool) -> anyhow::Result<BTreeSet<String>> {
     let files = [("files".to_owned(), gathered(clone, one)?.into_bytes())];
     let planned = match Preview(&NoExtensions).plans(&files, None) {
         Ok(planned) => planned,
@@ -124,7 +124,7 @@ fn outcome(clone: &Clone, one: &Listed, show: bool) -> anyhow::Result<BTreeSet<S
 }
 
 /// The class, its templates and its Cluster, as one file.
-fn gathered(clone: &Clone, one: &Listed) -> anyhow::Result<String> {
+fn gathered(clone: &Checkout, one: &PublicClass) -> anyhow::Result<String> {
     let text = clone.text(&one.path)?;
     let mut class = None;
     let mut all = Vec::new();
@@ -161,7 +161,7 @@ fn kind_and_name(document: &str) -> Option<(String, String)> {
 }
 
 /// The Cluster of its class in the file that is listed, or one that is made.
-fn cluster(clone: &Clone, one: &Listed) -> anyhow::Result<String> {
+fn cluster(clone: &Checkout, one: &PublicClass) -> anyhow::Result<String> {
     let class = &one.class;
     let Some(path) = &one.cluster else {
         return Ok(format!(
