@@ -97,8 +97,10 @@ const EDGES: &[Edge] = &[
             // Previews read a management cluster, with a person's rights; controllers write to it, and answer it.
             "hub/topology/reader/",
             "hub/topology/controller/",
-            // The program dry-runs plans and gives Clusters another class, with a person's rights.
+            // The program dry-runs plans and gives Clusters another class, with a person's rights, and asks extensions as an
+            // API server does.
             "hub/topology/program/src/dry.rs",
+            "hub/topology/program/src/extension.rs",
             "hub/topology/program/src/rebase.rs",
             "hub/topology/program/src/rebase/",
             "shared/api-client/",

@@ -263,8 +263,14 @@ pub(super) const ROOMS: &[PureRoom] = &[
     },
     PureRoom {
         path: "hub/topology/clusterclass/src/patch",
-        // It reads and patches objects as API servers show them.
-        may_name: &["crate::model", "crate::patch", "crate::template", "serde_json"],
+        // It reads and patches objects as API servers show them; extensions write patches in base64.
+        may_name: &[
+            "crate::model",
+            "crate::patch",
+            "crate::template",
+            "data_encoding",
+            "serde_json",
+        ],
     },
     PureRoom {
         path: "hub/topology/clusterclass/src/template",

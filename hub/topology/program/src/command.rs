@@ -1,24 +1,19 @@
 //! The command line: the flags, the files that are read, a line for each case or finding.
 
 use std::{
-    ffi::OsStr,
     fmt::Write,
-    fs::File,
-    io::Read,
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use clusterclass::{
     desired::{
-        change::{Changes, Plan},
+        change::Changes,
         explain::explained,
-        objects::Objects,
-        offline::{Planned, plans, plans_of_server},
         table::{documents, table},
     },
-    model::{Estate, Finding},
+    model::Estate,
     patch::{document, offline},
     template::{cases, render},
     validation::validate,
@@ -27,12 +22,10 @@ use completion::{CompletionArgs, ManArgs};
 use topology_reader as live;
 
 use crate::{
-    dry::{DRY_RUN, dry_run},
+    files::{Files, Old, contents, read},
+    plan::{Asks, PlanArgs, block_on, run_plan, told},
     rebase::{self, RebaseArgs},
 };
-/// Largest file that is read, bytes.
-const FILE_MAX: u64 = 64 << 20;
-
 /// Try, check and preview ClusterClasses
 #[derive(Debug, Parser)]
 #[command(
@@ -92,8 +85,9 @@ enum Command {
             Nothing is written, and no hub is asked.\n\n\
         Existing objects are read from the files, as `kubectl get -o yaml` writes them; with --old they are the objects \
         that those files would have made. With --kubeconfig they are read from a management cluster, and every object \
-        that would be written is dry-run there. Exit code 0 if nothing changes, 2 if something does, 1 if something is \
-        wrong.\n\n\
+        that would be written is dry-run there. External patches are applied if --extension gives the address of their \
+        extension; otherwise the output names them.\n\n\
+        Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
         Example:\n  clusterclass plan -f class.yaml -f templates.yaml -f cluster.yaml"
     )]
     Plan(PlanArgs),
@@ -104,8 +98,9 @@ enum Command {
         the sum. Nothing is written, and no hub is asked.\n\n\
         Existing objects are read from the files, as `kubectl get -o yaml` writes them; with --old they are the objects \
         that those files would have made. With --kubeconfig they are read from a management cluster, and every object \
-        that would be written is dry-run there. Exit code 0 if nothing changes, 2 if something does, 1 if something is \
-        wrong.\n\n\
+        that would be written is dry-run there. External patches are applied if --extension gives the address of their \
+        extension; otherwise the output names them.\n\n\
+        Exit code 0 if nothing changes, 2 if something does, 1 if something is wrong.\n\n\
         Examples:\n  clusterclass diff --old before.yaml -f after.yaml\n  \
         clusterclass diff --kubeconfig management.kubeconfig -f class.yaml"
     )]
@@ -144,71 +139,6 @@ enum Command {
     Man(ManArgs),
 }
 
-/// The objects that a command is about.
-#[derive(Debug, Args)]
-struct Files {
-    /// File (YAML or JSON), or directory of such files, with ClusterClasses, their templates, and Clusters; may be
-    /// repeated
-    #[arg(
-        short = 'f',
-        long = "file",
-        env = "TRIBUTARY_FILE",
-        value_name = "FILE",
-        required = true,
-        value_delimiter = ','
-    )]
-    named: Vec<PathBuf>,
-}
-
-/// The objects before an edit.
-#[derive(Debug, Args)]
-struct Old {
-    /// File or directory with the objects as they were before; may be repeated
-    #[arg(
-        long = "old",
-        env = "TRIBUTARY_OLD",
-        value_name = "FILE",
-        value_delimiter = ','
-    )]
-    old: Vec<PathBuf>,
-}
-
-/// Files, each a name and its bytes; of a directory its files of YAML and JSON, by name.
-fn contents(paths: &[PathBuf]) -> anyhow::Result<Vec<(String, Vec<u8>)>> {
-    let mut files = Vec::new();
-    for path in paths {
-        if path.is_dir() {
-            let documents = documents_of(path)?;
-            ensure!(
-                !documents.is_empty(),
-                "{} has no .yaml, .yml or .json file: name another directory, or files",
-                path.display()
-            );
-            files.extend(documents);
-        } else {
-            files.push(path.clone());
-        }
-    }
-    let all = files.iter();
-    all.map(|file| Ok((file.display().to_string(), read(file)?)))
-        .collect()
-}
-
-/// The files of YAML and JSON in a directory, not below it, as kubectl takes them.
-fn documents_of(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let cannot = || format!("cannot read {}", directory.display());
-    let mut files = Vec::new();
-    for entry in directory.read_dir().with_context(cannot)? {
-        let path = entry.with_context(cannot)?.path();
-        let extension = path.extension().and_then(OsStr::to_str);
-        if matches!(extension, Some("yaml" | "yml" | "json")) && path.is_file() {
-            files.push(path);
-        }
-    }
-    files.sort();
-    Ok(files)
-}
-
 /// A class, its templates, and what a cluster would say.
 #[derive(Debug, Args)]
 struct PatchArgs {
@@ -234,44 +164,6 @@ struct ValidateArgs {
     files: Files,
     #[command(flatten)]
     before: Old,
-}
-
-/// Classes with their templates, clusters, and what there is of these: in files, or in a management cluster.
-#[derive(Debug, Args)]
-struct PlanArgs {
-    /// File (YAML or JSON), or directory of such files, with ClusterClasses, their templates, Clusters, and the objects
-    /// that exist already; may be repeated
-    #[arg(
-        short = 'f',
-        long = "file",
-        env = "TRIBUTARY_FILE",
-        value_name = "FILE",
-        required_unless_present = "kubeconfig",
-        value_delimiter = ','
-    )]
-    files: Vec<PathBuf>,
-    #[command(flatten)]
-    before: Old,
-    /// Kubeconfig of a management cluster: existing objects are read from it, and the files are edits of them
-    #[arg(
-        long,
-        env = "TRIBUTARY_KUBECONFIG",
-        value_name = "FILE",
-        conflicts_with = "old"
-    )]
-    kubeconfig: Option<PathBuf>,
-    /// Context of the kubeconfig; its current one unless given
-    #[arg(long, env = "TRIBUTARY_CONTEXT", value_name = "NAME", requires = "kubeconfig")]
-    context: Option<String>,
-    /// Read this namespace only; all unless given
-    #[arg(
-        short = 'n',
-        long,
-        env = "TRIBUTARY_NAMESPACE",
-        value_name = "NAME",
-        requires = "kubeconfig"
-    )]
-    namespace: Option<String>,
 }
 
 /// A template, or a file of them.
@@ -321,108 +213,11 @@ pub fn run(cli: Cli) -> anyhow::Result<(String, Changes)> {
     }
 }
 
-/// Waits for what asks a management cluster.
-fn block_on<T>(asking: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    api_client::install_crypto_provider()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.context("cannot start the runtime's threads")?;
-    let answer = runtime.block_on(asking);
-    // A call that still hangs is not waited for.
-    runtime.shutdown_background();
-    answer
-}
-
-/// Requests to a management cluster beside reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asks {
-    Nothing,
-    /// A dry run of each object that would be written.
-    DryRuns,
-}
-
-/// Plans from what a management cluster has, with the files for edits of that.
-fn live(
-    args: &PlanArgs,
-    kubeconfig: &Path,
-    files: &[(String, Vec<u8>)],
-    asks: Asks,
-) -> anyhow::Result<Planned> {
-    block_on(async {
-        let client = live::client(kubeconfig, args.context.as_deref()).await?;
-        let listed = live::read(client.clone(), args.namespace.as_deref().as_slice()).await?;
-        let there = listed.clone();
-        let mut planned = plans_of_server(listed, files).map_err(anyhow::Error::msg)?;
-        if asks == Asks::DryRuns {
-            let said = dry_run(client, &Objects::of(&there.objects), &mut planned.plans).await;
-            planned.findings.extend(said.findings);
-            if !said.no_right.is_empty() {
-                let kinds: Vec<String> = said.no_right.into_iter().collect();
-                eprintln!(
-                    "warning: not dry-run, the kubeconfig has no right to patch: {}; values that the server normalises look \
-                     like changes there",
-                    kinds.join(", ")
-                );
-            }
-        }
-        Ok(planned)
-    })
-}
-
 fn run_rebase(args: &RebaseArgs) -> anyhow::Result<(String, Changes)> {
     block_on(async {
         let client = live::client(&args.kubeconfig, args.context.as_deref()).await?;
         rebase::run(args, client, &mut |line| println!("{line}")).await
     })
-}
-
-/// Prints what is planned even where something else is wrong.
-fn run_plan(args: &PlanArgs, asks: Asks, print: fn(&[Plan]) -> String) -> anyhow::Result<(String, Changes)> {
-    let files = contents(&args.files)?;
-    let planned = match &args.kubeconfig {
-        Some(kubeconfig) => live(args, kubeconfig, &files, asks)?,
-        None => {
-            let old = contents(&args.before.old)?;
-            let old = (!args.before.old.is_empty()).then_some(old.as_slice());
-            plans(&files, old).map_err(anyhow::Error::msg)?
-        }
-    };
-    if !planned.findings.is_empty() {
-        if !planned.plans.is_empty() {
-            print!("{}", print(&planned.plans));
-        }
-        let only_refused = planned.findings.iter().all(|one| one.rule == DRY_RUN);
-        let besides = if only_refused {
-            ""
-        } else {
-            "its Clusters are not planned"
-        };
-        return Err(told(&planned.findings, besides));
-    }
-    ensure!(
-        !planned.plans.is_empty(),
-        "the files have no Cluster with a topology: give one, with its ClusterClass and the templates that this names"
-    );
-    let changes = if planned.plans.iter().any(Plan::writes) {
-        Changes::Something
-    } else {
-        Changes::Nothing
-    };
-    Ok((print(&planned.plans), changes))
-}
-
-/// Prints findings, and says how many there are.
-fn told(findings: &[Finding], besides: &str) -> anyhow::Error {
-    for finding in findings {
-        println!("{finding}");
-    }
-    let besides = match besides {
-        "" => String::new(),
-        besides => format!("; {besides}"),
-    };
-    match findings.len() {
-        1 => anyhow::anyhow!("1 finding is printed above: correct the object{besides}"),
-        count => anyhow::anyhow!("{count} findings are printed above: correct the objects{besides}"),
-    }
 }
 
 /// Prints what there is even where something is wrong with it.
@@ -457,7 +252,7 @@ fn run_validate(args: &ValidateArgs) -> anyhow::Result<String> {
 
 fn read_estate(files: &[PathBuf]) -> anyhow::Result<Estate> {
     let files = contents(files)?;
-    let mut estate = Estate::default();
+    let mut estate = Estate::with_extensions();
     // The YAML of plans, which is that of kubectl.
     for (file, object) in document::objects(&files).map_err(anyhow::Error::msg)? {
         estate.add_sent(file, &object);
@@ -509,20 +304,6 @@ fn read_variables(file: &Path) -> anyhow::Result<(Vec<u8>, serde_json::Map<Strin
     let object = serde_json::from_slice(&text)
         .with_context(|| format!("{} is no JSON object of variables", file.display()))?;
     Ok((text, object))
-}
-
-fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
-    let shown = path.display();
-    let mut text = Vec::new();
-    let file = File::open(path).with_context(|| format!("cannot read {shown}"))?;
-    file.take(FILE_MAX + 1)
-        .read_to_end(&mut text)
-        .with_context(|| format!("cannot read {shown}"))?;
-    ensure!(
-        text.len() as u64 <= FILE_MAX,
-        "{shown} has more than {FILE_MAX} bytes: give a smaller file"
-    );
-    Ok(text)
 }
 
 #[cfg(test)]

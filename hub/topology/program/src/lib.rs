@@ -1,12 +1,16 @@
 //! The program `clusterclass`: tries, checks and previews ClusterClasses, from files or with a management cluster.
 //!
-//! * [`command`]: the flags, the files that are read, and what is printed.
-//! * `dry`: the answers of a server to a plan. `rebase`: Clusters get another class.
+//! * [`command`]: the flags, and what is printed; `files`: those that are read.
+//! * `plan`: what `plan`, `diff` and `explain` do; `dry`: the answers of a server; `extension`: those of extensions.
+//! * `rebase`: Clusters get another class.
 //!
 //! It needs no hub. Only `rebase` writes to a cluster.
 
 pub mod command;
 mod dry;
+mod extension;
+mod files;
+mod plan;
 mod rebase;
 
 use std::process::ExitCode;

@@ -9,6 +9,7 @@ use crate::{
     model::{Class, Reference, Report, WorkerKind},
     patch::{
         definition::{Change, Patch},
+        external::Extensions,
         read,
     },
     variables::Variables,
@@ -24,6 +25,10 @@ pub struct Blueprint<'a> {
     /// The contract version of the control plane's provider, which says where it reads its input.
     pub(super) contract: Contract,
     templates: BTreeMap<(String, String, String), &'a Value>,
+    /// All objects that were given.
+    pub(super) objects: &'a Objects<'a>,
+    /// The way to the extensions of the class; none if classes with extensions are refused.
+    pub(super) extensions: Option<&'a dyn Extensions>,
 }
 
 /// A contract between Cluster API and its providers.
@@ -62,7 +67,8 @@ impl<'a> Blueprint<'a> {
     pub fn read(
         class: &'a Class,
         pools: &BTreeSet<&str>,
-        objects: &Objects<'a>,
+        objects: &'a Objects<'a>,
+        extensions: Option<&'a dyn Extensions>,
         report: &mut Report,
     ) -> Self {
         let (patches, _) = read::patches(class.spec.get("patches"));
@@ -97,7 +103,7 @@ impl<'a> Blueprint<'a> {
                         format!("there is no {kind} {name} of {api_version}: give it too"),
                     ),
                 },
-                Some(found) if !has_content(found) && !is_added(&patches, reference) => report.say(
+                Some(found) if !has_content(found) && !is_added(class, &patches, reference) => report.say(
                     "template-empty",
                     field,
                     format!("{kind} {name} has no spec.template: correct it, or add it by a patch"),
@@ -113,6 +119,8 @@ impl<'a> Blueprint<'a> {
             patches,
             contract: Contract::of(&class.control_plane.template, objects),
             templates,
+            objects,
+            extensions,
         }
     }
 
@@ -128,7 +136,10 @@ pub(super) fn has_content(template: &Value) -> bool {
 }
 
 /// Returns true if a patch may give templates of this kind what they lack; the plan of each cluster says if it does.
-fn is_added(patches: &[Patch], reference: &Reference) -> bool {
+fn is_added(class: &Class, patches: &[Patch], reference: &Reference) -> bool {
+    if class.external.iter().any(|one| !one.generate.is_empty()) {
+        return true;
+    }
     let mut definitions = patches.iter().flat_map(|patch| &patch.definitions);
     definitions.any(|definition| {
         let selector = &definition.selector;

@@ -1,12 +1,15 @@
 //! Owns: what is planned for one cluster, as values.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use super::progress::Progress;
-use crate::{model::Finding, patch::apply::Step};
+use crate::{
+    model::Finding,
+    patch::{apply::Step, external::parts},
+};
 
 /// The action on an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,6 +112,43 @@ impl Defaulted {
     }
 }
 
+/// A part of a class that a plan lacks, since an extension was not asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The extension whose address would have helped; none if nothing does.
+    pub extension: Option<String>,
+    what: String,
+}
+
+impl LeftOut {
+    /// The missing work of a handler, called as in a class.
+    pub(super) fn of_extension(named: &str, what: String) -> Self {
+        let (_, extension) = parts(named);
+        Self {
+            extension: Some(extension.to_owned()),
+            what,
+        }
+    }
+
+    /// Work that no plan does.
+    pub(super) fn never(what: String) -> Self {
+        Self {
+            extension: None,
+            what,
+        }
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.write_str(&self.what)?;
+        match &self.extension {
+            Some(extension) => write!(to, "; give --extension {extension}=URL"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// The plan of a cluster.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Plan {
@@ -132,6 +172,8 @@ pub struct Plan {
     pub defaults: Vec<Defaulted>,
     /// The same as fields of the Cluster. They are no change: the objects are made with these values already.
     pub given: Vec<Difference>,
+    /// Parts of the class that it lacks.
+    pub left_out: Vec<LeftOut>,
     /// Findings. With any, the plan must not be used.
     pub findings: Vec<Finding>,
 }

@@ -5,7 +5,10 @@ use std::fmt::Write;
 
 use ::model::columns::columns;
 
-use super::change::{Change, Plan};
+use super::{
+    change::{Change, Plan},
+    table::spoken,
+};
 use crate::patch::finding::shown;
 
 /// Longest value that is shown, characters.
@@ -26,6 +29,9 @@ pub fn explained(plans: &[Plan]) -> String {
         );
         for line in &plan.upgrade {
             let _ = writeln!(said, "{}", shown(line));
+        }
+        for one in &plan.left_out {
+            let _ = writeln!(said, "{}", spoken(one));
         }
         said += "\n";
         let mut rows = vec![["VARIABLE", "VALUE"].map(str::to_owned).to_vec()];

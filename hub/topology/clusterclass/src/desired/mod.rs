@@ -4,7 +4,7 @@
 //!
 //! [`blueprint`] reads a class once for all its clusters, [`current`] finds what is there, `kinds` compares their kinds, [`upgrade`] says who has which
 //! version next and [`progress`] how far that is, [`names`] what is called how, [`variables`] what patches are told; `parts`, `plane`, `workers` and `health`
-//! make the objects, [`compare`] finds the differences, and [`plan`] is all of it in order. [`dry`] is what a server says of it.
+//! make the objects, `extended` asks extensions, [`compare`] finds the differences, and [`plan`] is all of it in order. [`dry`] is what a server says of it.
 //! [`table`] and [`explain`] are plans as people read them.
 
 pub mod blueprint;
@@ -14,6 +14,7 @@ pub mod compare;
 pub mod current;
 pub mod dry;
 pub mod explain;
+mod extended;
 mod health;
 mod kinds;
 mod named;

@@ -10,7 +10,7 @@ use super::{
     change::{Action, Change, Plan},
     compare::Seen,
     current::{Current, group_of_cluster},
-    kinds,
+    extended, kinds,
     objects::{Listed, Objects, Unread},
     overlay::over,
     plan::plan,
@@ -18,7 +18,10 @@ use super::{
 };
 use crate::{
     model::{Cluster, Estate, Finding, Key, Report, WorkerKind},
-    patch::document::{self, Read},
+    patch::{
+        document::{self, Read},
+        external::{Extensions, Hook, answer, request},
+    },
     validation::validate,
 };
 
@@ -41,14 +44,47 @@ pub type Files = [(String, Vec<u8>)];
 ///
 /// One line: which file cannot be read, and why.
 pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
+    planned_from(files, old, None)
+}
+
+/// Plans as a preview shows them: also of classes that need extensions, and these are asked where that is possible.
+/// Everybody else refuses such classes.
+#[derive(Debug, Clone, Copy)]
+pub struct Preview<'e>(pub &'e dyn Extensions);
+
+impl Preview<'_> {
+    /// The same as [`plans`].
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn plans(self, files: &Files, old: Option<&Files>) -> Result<Planned, String> {
+        planned_from(files, old, Some(self.0))
+    }
+
+    /// The same as [`plans_of_server`].
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub fn plans_of_server(self, live: Listed, files: &Files) -> Result<Planned, String> {
+        Ok(after(live, &document::objects(files)?, Some(self.0)))
+    }
+}
+
+fn planned_from(
+    files: &Files,
+    old: Option<&Files>,
+    extensions: Option<&dyn Extensions>,
+) -> Result<Planned, String> {
     let read = document::objects(files)?;
-    let mut new = Gathered::of(named(&read), &Unread::new());
+    let mut new = Gathered::of(named(&read), &Unread::new(), extensions);
     let Some(old) = old else {
         let findings = validate(&new.estate, None);
         return Ok(new.plans(findings, |_| Basis::Objects));
     };
     let read = document::objects(old)?;
-    let old = Gathered::of(named(&read), &Unread::new());
+    let old = Gathered::of(named(&read), &Unread::new(), extensions);
     let before = old.plans(validate(&old.estate, None), |_| Basis::Nothing);
     if !before.findings.is_empty() {
         return Ok(Planned {
@@ -84,21 +120,21 @@ pub fn plans(files: &Files, old: Option<&Files>) -> Result<Planned, String> {
 ///
 /// One line: which file cannot be read, and why.
 pub fn plans_of_server(live: Listed, files: &Files) -> Result<Planned, String> {
-    Ok(after(live, &document::objects(files)?))
+    Ok(after(live, &document::objects(files)?, None))
 }
 
 /// The same with objects for edits.
 pub fn plans_of_edits(live: Listed, edits: Vec<Value>) -> Planned {
     let edits: Vec<Read<'_>> = edits.into_iter().map(|object| (SERVER, object)).collect();
-    after(live, &edits)
+    after(live, &edits, None)
 }
 
-fn after(live: Listed, edits: &[Read<'_>]) -> Planned {
+fn after(live: Listed, edits: &[Read<'_>], extensions: Option<&dyn Extensions>) -> Planned {
     let Listed { objects, unread } = live;
     let live: Vec<Read<'_>> = objects.into_iter().map(|object| (SERVER, object)).collect();
     let after = over(&live, edits);
-    let before = Gathered::of(named(&live), &unread);
-    let new = Gathered::of(named(&after), &unread);
+    let before = Gathered::of(named(&live), &unread, extensions);
+    let new = Gathered::of(named(&after), &unread, extensions);
     let findings = validate(&new.estate, (!edits.is_empty()).then_some(&before.estate));
     new.plans(findings, |_| Basis::Objects)
 }
@@ -106,7 +142,7 @@ fn after(live: Listed, edits: &[Read<'_>]) -> Planned {
 /// Plans the clusters of a server as it has them.
 pub fn plans_of_live(live: &Listed) -> Planned {
     let objects = live.objects.iter().map(|object| (SERVER, object));
-    let new = Gathered::of(objects, &live.unread);
+    let new = Gathered::of(objects, &live.unread, None);
     let findings = validate(&new.estate, None);
     new.plans(findings, |_| Basis::Objects)
 }
@@ -134,15 +170,28 @@ enum Basis<'b> {
 struct Gathered<'a> {
     objects: Objects<'a>,
     estate: Estate,
+    extensions: Option<&'a dyn Extensions>,
 }
 
 impl<'a> Gathered<'a> {
-    fn of(read: impl Iterator<Item = (&'a str, &'a Value)> + Clone, unread: &Unread) -> Self {
-        let mut estate = Estate::default();
+    fn of(
+        read: impl Iterator<Item = (&'a str, &'a Value)> + Clone,
+        unread: &Unread,
+        extensions: Option<&'a dyn Extensions>,
+    ) -> Self {
+        let mut estate = Estate {
+            takes_extensions: extensions.is_some(),
+            ..Estate::default()
+        };
         estate.add_objects(read.clone());
+        let objects = Objects::of(read.map(|(_, object)| object)).without(unread.clone());
+        if let Some(extensions) = extensions {
+            discover(&mut estate, &objects, extensions);
+        }
         Self {
-            objects: Objects::of(read.map(|(_, object)| object)).without(unread.clone()),
+            objects,
             estate,
+            extensions,
         }
     }
 
@@ -155,7 +204,8 @@ impl<'a> Gathered<'a> {
             let used = self.estate.users(key).next().is_some();
             if used && !wrong.contains(&named) {
                 let mut report = Report::new(&class.origin, &named);
-                let blueprint = Blueprint::read(class, &self.pools(key), &self.objects, &mut report);
+                let pools = self.pools(key);
+                let blueprint = Blueprint::read(class, &pools, &self.objects, self.extensions, &mut report);
                 if report.count() == 0 {
                     blueprints.insert(key.clone(), blueprint);
                 } else {
@@ -236,6 +286,45 @@ impl<'a> Gathered<'a> {
             Some(topology) => plan(blueprint, cluster, topology, &current),
             None => Plan::default(),
         }
+    }
+}
+
+/// Asks the extensions of the classes in use which variables they define.
+fn discover(estate: &mut Estate, objects: &Objects<'_>, extensions: &dyn Extensions) {
+    let used = |estate: &Estate, key: &Key| estate.users(key).next().is_some();
+    let keys: Vec<Key> = estate
+        .classes
+        .keys()
+        .filter(|key| used(estate, key))
+        .cloned()
+        .collect();
+    for key in keys {
+        let Some(class) = estate.classes.get_mut(&key) else {
+            continue;
+        };
+        let mut report = Report::new(&class.origin, &format!("ClusterClass {}/{}", key.0, key.1));
+        for at in 0..class.external.len() {
+            let external = &class.external[at];
+            let named = external.discover.clone();
+            if named.is_empty() {
+                continue;
+            }
+            let request = request::of_variables(&extended::settings(objects, &named, external));
+            let Some(said) = extensions.ask(Hook::DiscoverVariables, &named, &request) else {
+                continue;
+            };
+            match said
+                .and_then(|answer| answer::success(&answer).map(|answer| answer.get("variables").cloned()))
+            {
+                Ok(variables) => class.discover(at, variables.as_ref(), &mut report),
+                Err(why) => report.say(
+                    "extension",
+                    external.field.clone(),
+                    format!("extension {named}: {why}"),
+                ),
+            }
+        }
+        estate.findings.extend(report.into_findings());
     }
 }
 

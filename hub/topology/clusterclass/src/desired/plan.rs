@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use super::{
     blueprint::{Blueprint, has_content},
-    change::{Change, Defaulted, Difference, Plan, Sources},
+    change::{Change, Defaulted, Difference, LeftOut, Plan, Sources},
     changes::{self, Place},
     compare::Seen,
     current::Current,
+    extended::{self, Extended},
     health::{Machines, health_check},
     kinds,
     named::{Named, NamedWorker, named},
@@ -23,7 +24,9 @@ use super::{
 use crate::{
     model::{Class, Cluster, Metadata, Reference, Report, Topology, WorkerClass, WorkerKind, WorkerTopology},
     patch::{
-        apply::{Applied, apply},
+        apply::Applied,
+        cluster::Cluster as Told,
+        finding::Rule,
         owned,
         target::{Role, Target},
     },
@@ -51,6 +54,7 @@ pub fn plan(
         plan.upgrade = planner.step.lines.clone();
         plan.progress = planner.progress.clone();
         plan.sources = planner.sources.clone();
+        plan.left_out = planner.left_out.clone();
         plan.changes = planner.changes();
         (plan.defaults, plan.given) = planner.defaults;
     }
@@ -67,6 +71,7 @@ struct Planner<'p, 'a> {
     step: Step,
     progress: Progress,
     sources: Sources,
+    left_out: Vec<LeftOut>,
     /// The defaults that the Cluster has yet to get, and their fields.
     defaults: (Vec<Defaulted>, Vec<Difference>),
     named: Named,
@@ -113,22 +118,15 @@ impl<'p, 'a> Planner<'p, 'a> {
                 references.push(reference);
             }
         }
-        let applied = apply(&blueprint.patches, &targets, &told.global);
-        told_of_patches(&applied, class, topology, report);
+        let extended = extended::patched(blueprint, cluster, &named, &told, &targets);
+        told_of_patches(&extended, class, topology, report);
+        let Extended {
+            applied, left_out, ..
+        } = extended;
         if report.count() > 0 {
             return None;
         }
-        let steps = applied
-            .patched
-            .iter()
-            .map(|one| (one.target.clone(), one.steps.clone()));
-        let variables = told.global.iter().filter(|(name, _)| *name != "builtin");
-        let sources = Sources {
-            patches: steps.collect(),
-            variables: variables
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect(),
-        };
+        let sources = sources(&told, &applied);
         let defaults = match current.seen {
             Seen::OnServer => variables::missing(blueprint, topology, current.cluster),
             Seen::AsPlanned | Seen::Unseen => (Vec::new(), Vec::new()),
@@ -140,6 +138,7 @@ impl<'p, 'a> Planner<'p, 'a> {
         Some(Self {
             progress: progress(&state, &step),
             sources,
+            left_out,
             defaults,
             blueprint,
             cluster,
@@ -360,17 +359,45 @@ impl<'p, 'a> Planner<'p, 'a> {
     }
 }
 
-/// Tells what patches could not do, and which templates have no content after them.
-fn told_of_patches(applied: &Applied, class: &Class, topology: &Topology, report: &mut Report) {
+/// The values and the steps of patches that made the templates.
+fn sources(told: &Told, applied: &Applied) -> Sources {
+    let steps = applied.patched.iter();
+    let variables = told.global.iter().filter(|(name, _)| *name != "builtin");
+    Sources {
+        patches: steps.map(|one| (one.target.clone(), one.steps.clone())).collect(),
+        variables: variables
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect(),
+    }
+}
+
+/// Tells what patches could not do, and which templates have no content after them, unless an extension would add it.
+fn told_of_patches(extended: &Extended, class: &Class, topology: &Topology, report: &mut Report) {
+    let Extended { applied, refused, .. } = extended;
+    if let Some((field, why)) = refused {
+        report.say("extension", field, format!("{why} (ClusterClass {})", class.name));
+        return;
+    }
     for finding in applied.findings.iter().filter(|finding| finding.rule.is_error()) {
         let target = finding.target.as_deref().unwrap_or_default();
-        let why = format!("{target}: {} of ClusterClass {}", finding.why, class.name);
+        let mut why = format!("{target}: {} of ClusterClass {}", finding.why, class.name);
+        let mut patched = applied.patched.iter().filter(|one| one.target == target);
+        let replaces = finding.rule == Rule::NotApplicable && finding.why.starts_with("replace");
+        if replaces && patched.any(|one| !is_stored(&one.template)) {
+            why += "; this is the template as the file has it: a server may store it with defaults, and --kubeconfig reads those";
+        }
         report.say(finding.rule.name(), finding.place.to_string(), why);
     }
-    for patched in applied.patched.iter().filter(|one| !has_content(&one.template)) {
+    let empty = applied.patched.iter().filter(|one| !has_content(&one.template));
+    for patched in empty.filter(|_| !extended.incomplete) {
         let why = format!("{} has no spec.template, and no patch adds it", patched.target);
         report.say("template-empty", &topology.class.field, why);
     }
+}
+
+/// Returns true if a template was read from a server, which stores it with the defaults of its provider.
+fn is_stored(template: &Value) -> bool {
+    template.pointer("/metadata/resourceVersion").is_some()
 }
 
 mod pools;

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use ::model::columns::columns;
 use serde_json::Value;
 
-use super::change::{Action, Change, Difference, Plan};
+use super::change::{Action, Change, Difference, LeftOut, Plan};
 use crate::patch::{finding::shown, print};
 
 /// Most reasons of one object that are shown.
@@ -31,6 +31,10 @@ pub fn table(plans: &[Plan]) -> String {
     for plan in plans {
         for line in &plan.upgrade {
             let _ = writeln!(said, "{}/{}: {line}", plan.namespace, plan.name);
+        }
+        for one in &plan.left_out {
+            let cluster = shown(&format!("{}/{}", plan.namespace, plan.name));
+            let _ = writeln!(said, "{cluster}: {}", spoken(one));
         }
         for field in &plan.given {
             let cluster = shown(&format!("{}/{}", plan.namespace, plan.name));
@@ -98,6 +102,14 @@ fn reason(one: &Difference) -> String {
     )
 }
 
+/// A part that a plan lacks, on one line. Names of extensions are long; nothing of them is cut.
+pub(super) fn spoken(one: &LeftOut) -> String {
+    let said = one.to_string();
+    said.chars()
+        .map(|one| if one.is_control() { ' ' } else { one })
+        .collect()
+}
+
 fn cut(text: &str) -> String {
     let mut short: String = text.chars().take(MAX_SHOWN).collect();
     if short.len() < text.len() {
@@ -148,6 +160,9 @@ pub fn documents(plans: &[Plan]) -> String {
         let cluster = shown(&format!("{}/{}", plan.namespace, plan.name));
         for line in &plan.upgrade {
             let _ = writeln!(said, "# {cluster}: {}", shown(line));
+        }
+        for one in &plan.left_out {
+            let _ = writeln!(said, "# {cluster}: {}", spoken(one));
         }
         for change in &plan.changes {
             let (action, place) = (change.action.name(), shown(&change.place));

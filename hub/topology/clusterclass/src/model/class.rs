@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{
+    external::{External, INLINE, externals, upgrade_plan},
     finding::Report,
     limits::{MAX_PATCHES, MAX_VARIABLES, MAX_WORKERS},
     parts::{
@@ -30,8 +31,12 @@ pub struct Class {
     pub infrastructure_naming: Option<Placed<String>>,
     /// Classes of machine deployments, then those of machine pools.
     pub workers: Vec<WorkerClass>,
-    /// What clusters may say, and the schemas of it.
+    /// Variables with their schemas: its own, and those that its extensions have defined.
     pub variables: Vec<Definition>,
+    /// Its external patches.
+    pub external: Vec<External>,
+    /// The extension that plans the upgrades of its clusters.
+    pub upgrade_plan: Option<Placed<String>>,
     /// The whole class as written, for the reader of its patches.
     pub spec: Value,
     /// Versions that clusters may have, oldest first; all if there are none.
@@ -93,6 +98,8 @@ pub struct Definition {
     pub metadata: Metadata,
     /// Its OpenAPI schema as it is written.
     pub schema: Placed<Value>,
+    /// The sources of the definition: [`INLINE`] for the class itself, or the names of external patches.
+    pub from: Vec<String>,
 }
 
 impl Class {
@@ -123,11 +130,12 @@ impl Class {
         self.variables.iter().any(|defined| defined.name == variable)
     }
 
-    /// Reads `spec`; faults of its shape are reported.
+    /// Reads `spec`; faults of its shape are reported, and with `refuses` also that it needs extensions.
     pub(super) fn read(
         spec: &Value,
         spelling: Spelling,
         name: (String, String),
+        refuses: bool,
         report: &mut Report,
     ) -> Self {
         let fields = Fields::open(
@@ -146,7 +154,7 @@ impl Class {
             ],
             report,
         );
-        fields.left_out("upgrade", "extensions that plan upgrades", report);
+        let upgrade_plan = upgrade_plan(&fields, report);
         let template = spelling.name("ref", "templateRef");
         let known = [template, spelling.name("ref", "naming")];
         let infrastructure = fields.within("infrastructure", &known, report);
@@ -162,7 +170,10 @@ impl Class {
                 workers.push(worker(kind, &path, item, spelling, report));
             }
         }
-        patches(&fields, report);
+        let external = externals(&fields, spelling, report);
+        if refuses {
+            refuse_extensions(&fields, report);
+        }
         Self {
             origin: report.origin.clone(),
             namespace: name.0,
@@ -176,8 +187,21 @@ impl Class {
                 .into_iter()
                 .map(|(path, item)| definition(path, item, spelling, report))
                 .collect(),
+            external,
+            upgrade_plan,
             spec: spec.clone(),
             versions: versions(&fields, report),
+        }
+    }
+}
+
+/// Reports what of a class extensions would do.
+fn refuse_extensions(spec: &Fields<'_>, report: &mut Report) {
+    spec.left_out("upgrade", "extensions that plan upgrades", report);
+    for (field, value) in spec.items("patches", MAX_PATCHES, &mut Report::new("", "")) {
+        if value.get("external").is_some_and(|external| !external.is_null()) {
+            let why = "external patches are not supported: remove it";
+            report.say("left-out", format!("{field}.external"), why);
         }
     }
 }
@@ -305,7 +329,7 @@ fn worker(
     }
 }
 
-fn definition(path: String, item: &Value, spelling: Spelling, report: &mut Report) -> Definition {
+pub(super) fn definition(path: String, item: &Value, spelling: Spelling, report: &mut Report) -> Definition {
     let metadata = spelling.name("metadata", "deprecatedV1Beta1Metadata");
     let known = ["name", "required", "schema", metadata];
     let fields = Fields::open(Some(item), &path, &known, report);
@@ -318,16 +342,8 @@ fn definition(path: String, item: &Value, spelling: Spelling, report: &mut Repor
             field: schema.at("openAPIV3Schema"),
             value: schema.get("openAPIV3Schema").cloned().unwrap_or_default(),
         },
+        from: vec![INLINE.to_owned()],
         field: path,
-    }
-}
-
-/// Reports parts of patches that are not applied; their reader checks the rest.
-fn patches(spec: &Fields<'_>, report: &mut Report) {
-    for (field, value) in spec.items("patches", MAX_PATCHES, report) {
-        let known = ["name", "description", "enabledIf", "definitions", "external"];
-        let patch = Fields::open(Some(value), &field, &known, report);
-        patch.left_out("external", "external patches", report);
     }
 }
 

@@ -106,6 +106,22 @@ pub struct WorkerTopology {
     pub overrides: Vec<Variable>,
 }
 
+/// Returns true if an annotation holds the upgrade of a Cluster until it is removed.
+pub fn is_hook(annotation: &str) -> bool {
+    annotation.starts_with(HOOKS)
+}
+
+/// Reports annotations that hold upgrades.
+pub(super) fn refuse_hooks(metadata: &Metadata, report: &mut Report) {
+    for key in metadata.annotations.keys().filter(|key| is_hook(key)) {
+        report.say(
+            "left-out",
+            format!("metadata.annotations[{key}]"),
+            "lifecycle hooks are not supported: remove it",
+        );
+    }
+}
+
 impl Cluster {
     /// Reads a Cluster; faults of its shape are reported.
     pub(super) fn read(
@@ -124,13 +140,6 @@ impl Cluster {
             "topology",
             "availabilityGates",
         ];
-        for key in metadata.annotations.keys().filter(|key| key.starts_with(HOOKS)) {
-            report.say(
-                "left-out",
-                format!("metadata.annotations[{key}]"),
-                "lifecycle hooks are not supported: remove it",
-            );
-        }
         let fields = Fields::open(Some(spec), "spec", &known, report);
         let written = fields.within(
             "clusterNetwork",

@@ -3,7 +3,9 @@
 
 mod class;
 mod cluster;
+mod discovered;
 mod documents;
+mod external;
 mod finding;
 pub mod limits;
 mod older;
@@ -20,13 +22,15 @@ use serde_json::Value;
 
 pub use self::{
     class::{Class, ControlPlaneClass, Definition, WorkerClass},
-    cluster::{Cluster, ControlPlaneTopology, Network, Topology, WorkerTopology, class_of},
+    cluster::{Cluster, ControlPlaneTopology, Network, Topology, WorkerTopology, class_of, is_hook},
+    external::{External, INLINE},
     finding::{Finding, Report},
     parts::{HealthCheck, Metadata, Placed, Reference, Rollout, Spelling, Variable, WorkerKind},
     settings::Settings,
     version::{Version, may_follow},
 };
 use self::{
+    cluster::refuse_hooks,
     documents::{documents, over_bounds},
     read::Fields,
 };
@@ -43,9 +47,19 @@ pub struct Estate {
     pub clusters: BTreeMap<Key, Cluster>,
     /// Faults in their form.
     pub findings: Vec<Finding>,
+    /// True if classes may need extensions, and Clusters may have lifecycle hooks. Otherwise these are faults.
+    pub takes_extensions: bool,
 }
 
 impl Estate {
+    /// An empty one that takes extensions and lifecycle hooks.
+    pub fn with_extensions() -> Self {
+        Self {
+            takes_extensions: true,
+            ..Self::default()
+        }
+    }
+
     /// Reads a text of YAML or JSON; objects of other kinds are passed over.
     pub fn add(&mut self, origin: &str, text: &str) {
         for (at, document) in documents(text).into_iter().enumerate() {
@@ -148,9 +162,12 @@ impl Estate {
         let mut read = Report::new(&report.origin, &format!("{kind} {}/{}", key.0, key.1));
         let spec = fields.get("spec").unwrap_or(&Value::Null);
         let twice = if kind == "ClusterClass" {
-            let class = Class::read(spec, spelling, key.clone(), &mut read);
+            let class = Class::read(spec, spelling, key.clone(), !self.takes_extensions, &mut read);
             self.classes.insert(key, class).is_some()
         } else {
+            if !self.takes_extensions {
+                refuse_hooks(&metadata, &mut read);
+            }
             let cluster = Cluster::read(spec, spelling, key.clone(), (metadata, uid), &mut read);
             self.clusters.insert(key, cluster).is_some()
         };

@@ -52,6 +52,17 @@ pub struct Applied {
 ///
 /// The result follows from the arguments alone.
 pub fn apply(patches: &[Patch], targets: &[Target], global: &Map<String, Value>) -> Applied {
+    apply_with(patches, targets, global, |_, _| true)
+}
+
+/// Applies patches of which some are external: in their places `external` gets the patch, and the templates as the ones
+/// before left them. It ends the work by returning false.
+pub fn apply_with(
+    patches: &[Patch],
+    targets: &[Target],
+    global: &Map<String, Value>,
+    mut external: impl FnMut(&Patch, &mut [Patched]) -> bool,
+) -> Applied {
     let mut run = Run {
         findings: Findings::default(),
         work: 0,
@@ -61,10 +72,15 @@ pub fn apply(patches: &[Patch], targets: &[Target], global: &Map<String, Value>)
         run.findings.add(Rule::Limit, &Place::default(), "", None, why);
     }
     let targets = targets.get(..MAX_TARGETS).unwrap_or(targets);
-    let mut patched = Vec::new();
-    for target in targets {
-        let variables = values::merged(global, &target.variables);
-        patched.push(run.target(patches, target, variables));
+    let mut patched: Vec<Patched> = targets.iter().map(start).collect();
+    for some in patches.split_inclusive(|patch| patch.external) {
+        for (target, patched) in targets.iter().zip(&mut patched) {
+            run.target(some, &Way::new(target, global), patched);
+        }
+        let last = some.last().filter(|patch| patch.external && patch.whole);
+        if last.is_some_and(|last| !external(last, &mut patched)) {
+            break;
+        }
     }
     Applied {
         patched,
@@ -89,29 +105,38 @@ struct Way<'a> {
     json: Vec<u8>,
 }
 
-impl Run {
-    fn target(&mut self, patches: &[Patch], target: &Target, variables: Map<String, Value>) -> Patched {
-        let way = Way {
+impl<'a> Way<'a> {
+    fn new(target: &'a Target, global: &Map<String, Value>) -> Self {
+        let variables = values::merged(global, &target.variables);
+        Self {
             target,
             name: target.role.name(),
             json: Value::Object(variables.clone()).to_string().into_bytes(),
             variables,
-        };
-        let mut patched = Patched {
-            target: way.name.clone(),
-            template: target.template.clone(),
-            steps: Vec::new(),
-        };
+        }
+    }
+}
+
+/// A template before all patches.
+fn start(target: &Target) -> Patched {
+    Patched {
+        target: target.role.name(),
+        template: target.template.clone(),
+        steps: Vec::new(),
+    }
+}
+
+impl Run {
+    fn target(&mut self, patches: &[Patch], way: &Way<'_>, patched: &mut Patched) {
         for patch in patches.iter().filter(|patch| patch.whole) {
             if self.is_spent() {
                 break;
             }
             let place = Place::of(patch.index, &patch.name);
-            if let Err((rule, field, why)) = self.patch(patch, &place, &way, &mut patched) {
+            if let Err((rule, field, why)) = self.patch(patch, &place, way, patched) {
                 self.findings.add(rule, &place, field, Some(&way.name), why);
             }
         }
-        patched
     }
 
     fn patch(

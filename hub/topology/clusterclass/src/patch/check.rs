@@ -24,6 +24,9 @@ pub fn check(class: &Class, patches: &[Patch]) -> Vec<Finding> {
     let mut names = BTreeSet::new();
     for patch in patches {
         let place = Place::of(patch.index, &patch.name);
+        if patch.external {
+            checker.external(patch, &place);
+        }
         checker.name(patch, &place, !names.insert(patch.name.as_str()));
         if !patch.enabled_if.is_empty() {
             let examined = examine(&patch.enabled_if);
@@ -63,6 +66,16 @@ impl Checker<'_> {
         } else if again {
             let why = "an earlier patch has this name; give another";
             self.add(Rule::NameTwice, place, "name", why);
+        }
+    }
+
+    fn external(&mut self, patch: &Patch, place: &Place) {
+        let mut all = self.class.external.iter();
+        let named =
+            all.any(|one| one.index == patch.index && !(one.generate.is_empty() && one.validate.is_empty()));
+        if !named {
+            let why = "give an extension that generates patches or validates the topology";
+            self.add(Rule::External, place, "external", why);
         }
     }
 
@@ -157,7 +170,7 @@ impl Checker<'_> {
             Some(Source::Variable(variable)) => {
                 let known = match lookup::base(variable) {
                     BUILTIN => builtins::exists(variable),
-                    base => self.class.defines(base),
+                    base => self.class.defines_inline(base),
                 };
                 if !known {
                     let why = format!(

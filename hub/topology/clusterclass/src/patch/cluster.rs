@@ -273,7 +273,7 @@ fn variables(listed: &[Variable], class: &Class) -> Result<Map<String, Value>, S
 }
 
 fn defined(name: &str, class: &Class) -> Result<(), String> {
-    if class.defines(name) {
+    if class.may_have(name) {
         return Ok(());
     }
     Err(format!(

@@ -18,6 +18,8 @@ pub struct Patch {
     pub enabled_if: String,
     /// Its definitions, in this order.
     pub definitions: Vec<Definition>,
+    /// True if an extension makes it; it has no definitions then.
+    pub external: bool,
     /// True if all of it could be read. Unreadable parts are checked as far as possible, and not applied.
     pub whole: bool,
 }

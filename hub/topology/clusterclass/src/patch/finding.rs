@@ -24,7 +24,7 @@ pub enum Rule {
     EnabledIf,
     /// Neither `definitions` nor `external`.
     NothingDefined,
-    /// An external patch, which this product does not run.
+    /// An external patch that has definitions too, or no extension that does something.
     External,
     /// A selector without `apiVersion` or `kind`.
     SelectorIncomplete,

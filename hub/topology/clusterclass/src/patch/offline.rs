@@ -11,6 +11,7 @@ use super::{
     finding::{Finding, shown},
     print, read,
     target::{Role, Target},
+    values::BUILTIN,
 };
 use crate::model::{Estate, Reference};
 
@@ -40,7 +41,7 @@ pub fn patch(
         .collect();
     let document = only(&objects, "ClusterClass")?.ok_or("the files have no ClusterClass: give its file")?;
     let of_cluster = only(&objects, "Cluster")?;
-    let mut estate = Estate::default();
+    let mut estate = Estate::with_extensions();
     estate.add_objects([document].into_iter().chain(of_cluster).map(|one| ("files", one)));
     let unread = |kind: &str| format!("the {kind} cannot be read: {}", of_form(&estate));
     let class = estate
@@ -61,11 +62,22 @@ pub fn patch(
     let mut places = cluster.places(class);
     places.retain(|(_, reference, _)| !reference.name.is_empty());
     let namespace = text(document, "/metadata/namespace");
-    let targets = targets(places, namespace, &objects, wanted)?;
+    let mut targets = targets(places, namespace, &objects, wanted)?;
+    // Inline patches get what the class itself defines.
+    let inline =
+        |all: &mut Map<String, Value>| all.retain(|name, _| name == BUILTIN || class.defines_inline(name));
+    inline(&mut cluster.global);
+    for target in &mut targets {
+        inline(&mut target.variables);
+    }
     let applied = apply::apply(&patches, &targets, &cluster.global);
     findings.extend(applied.findings);
     let errors = findings.iter().filter(|finding| finding.rule.is_error()).count();
     let mut text = printed(&applied.patched, &patches, &findings);
+    for external in &class.external {
+        let (name, by) = (shown(&external.patch), shown(&external.generate));
+        text += &format!("# not applied: patch {name} of extension {by}; `plan --extension` asks it\n");
+    }
     // Parts of the class or the Cluster that the model left out are never printed.
     for finding in &estate.findings {
         text += &format!("# error {finding}\n");

@@ -57,6 +57,16 @@ pub(super) fn remove(document: &mut Value, path: &str) -> Result<(), String> {
     Ok(())
 }
 
+/// The value at a path.
+pub(super) fn get<'a>(document: &'a mut Value, path: &str) -> Result<&'a Value, String> {
+    let (container, key) = container(document, path)?;
+    match container {
+        Value::Object(fields) => fields.get(&key).ok_or_else(|| missing(path)),
+        Value::Array(items) => index(&key, items.len()).map(|at| &items[at]),
+        _ => Err(no_container(path)),
+    }
+}
+
 /// The container of a path's last part, and that part.
 fn container<'a>(document: &'a mut Value, path: &str) -> Result<(&'a mut Value, String), String> {
     let way = path

@@ -55,10 +55,11 @@ impl Reader {
         let description = self.text(fields, "description", place, "description");
         let enabled_if = self.text(fields, "enabledIf", place, "enabledIf");
         let list = self.list(fields.get("definitions"), MAX_ITEMS, place, "definitions");
-        if fields.get("external").is_some() {
-            let why = "patches by an extension are not run here; write definitions";
+        let external = fields.get("external").is_some();
+        if external && !list.is_empty() {
+            let why = "it has definitions too; keep one of them";
             self.refuse(Rule::External, place, "external", why);
-        } else if list.is_empty() {
+        } else if !external && list.is_empty() {
             let why = "it has no definitions; write some";
             self.refuse(Rule::NothingDefined, place, "", why);
         }
@@ -72,6 +73,7 @@ impl Reader {
             description,
             enabled_if,
             definitions,
+            external,
             whole: !self.refused,
         }
     }
@@ -344,6 +346,7 @@ mod tests {
                 },
                 operations: changes.into_iter().enumerate().map(operation).collect(),
             }],
+            external: false,
             whole: true,
         };
         assert_eq!(patches, [expected]);

@@ -152,7 +152,7 @@ pub(super) fn variable_in_use(
     for (cluster, topology) in estate.users(&key(new)) {
         let used: BTreeSet<&str> = values(topology).map(|variable| variable.name.as_str()).collect();
         for name in used {
-            if let (Some(_), None) = (find(old, name), find(new, name)) {
+            if find(old, name).is_some() && !new.may_have(name) {
                 let message = format!("variable {name} is used by {} and must stay", shown(cluster));
                 report.say(RULE, "spec.variables", message);
             }

@@ -2,7 +2,7 @@
 
 use super::{
     super::{
-        model::{Cluster, Estate, Report, Topology, Variable, Version, WorkerTopology},
+        model::{Class, Cluster, Estate, Report, Topology, Variable, Version, WorkerTopology},
         variables::Variables,
     },
     change::incompatible,
@@ -50,7 +50,7 @@ fn topology_kept(old: &Cluster, new: &Cluster, report: &mut Report) {
     }
 }
 
-/// A version never goes back, and at most one minor ahead unless the class lists the steps.
+/// A version never goes back, and at most one minor ahead unless the class lists the steps, or an extension plans them.
 fn version_change(old: &Topology, new: &Topology, now: &Estate, report: &mut Report) {
     const RULE: &str = "version-change";
     let (Some(was), Some(is)) = (
@@ -59,7 +59,8 @@ fn version_change(old: &Topology, new: &Topology, now: &Estate, report: &mut Rep
     ) else {
         return;
     };
-    let listed = now.class(new).is_some_and(|class| !class.versions.is_empty());
+    let steps = |class: &Class| !class.versions.is_empty() || class.upgrade_plan.is_some();
+    let listed = now.class(new).is_some_and(steps);
     if is.order(&was).is_lt() {
         let message = format!(
             "must not go back, from {} to {}",

@@ -23,8 +23,7 @@ pub(super) fn patches(class: &Class, report: &mut Report) {
     }
 }
 
-/// The reader of the class has said it: what is left out, and fields of a patch that nobody knows.
+/// The reader of the class has said it: fields of a patch that nobody knows.
 fn is_told(finding: &Finding) -> bool {
-    finding.rule == Rule::External
-        || (finding.rule == Rule::UnknownField && finding.place.definition.is_none())
+    finding.rule == Rule::UnknownField && finding.place.definition.is_none()
 }

@@ -21,7 +21,11 @@ use super::model::{Class, Placed, Report, Variable};
 
 /// The definitions of a class, read once for all its clusters.
 #[derive(Debug, Default)]
-pub struct Variables(BTreeMap<String, Read>);
+pub struct Variables {
+    read: BTreeMap<String, Read>,
+    /// True if an extension that was not asked may define more.
+    open: bool,
+}
 
 #[derive(Debug)]
 struct Read {
@@ -63,17 +67,20 @@ impl Variables {
             };
             read.entry(name.clone()).or_insert(one);
         }
-        Self(read)
+        Self {
+            read,
+            open: class.undiscovered().next().is_some(),
+        }
     }
 
     /// Returns true if a variable is defined.
     pub fn has(&self, name: &str) -> bool {
-        self.0.contains_key(name)
+        self.read.contains_key(name)
     }
 
     /// Returns true if a cluster must have it and gets no default.
     pub fn must_be_given(&self, name: &str) -> bool {
-        self.0
+        self.read
             .get(name)
             .is_some_and(|read| read.required && read.schema.default.is_none())
     }
@@ -82,7 +89,7 @@ impl Variables {
     pub fn defaulted(&self, values: &[Variable], field: &str) -> Vec<Variable> {
         let mut filled = self.filled(values);
         let known: BTreeSet<&str> = values.iter().map(|variable| variable.name.as_str()).collect();
-        for (name, read) in &self.0 {
+        for (name, read) in &self.read {
             if let (Some(default), false) = (&read.schema.default, known.contains(name.as_str())) {
                 let mut value = default.clone();
                 defaults::fill(&read.schema, &mut value);
@@ -100,7 +107,7 @@ impl Variables {
     pub fn filled(&self, values: &[Variable]) -> Vec<Variable> {
         let mut filled = values.to_vec();
         for variable in &mut filled {
-            if let Some(read) = self.0.get(&variable.name) {
+            if let Some(read) = self.read.get(&variable.name) {
                 defaults::fill(&read.schema, &mut variable.value);
             }
         }
@@ -110,7 +117,7 @@ impl Variables {
     /// Problems of one value; empty if its definition is missing or invalid.
     pub fn problems(&self, variable: &Variable) -> Vec<(String, String)> {
         let path = format!("{}.value", variable.field);
-        let Some(read) = self.0.get(&variable.name).filter(|read| read.sound) else {
+        let Some(read) = self.read.get(&variable.name).filter(|read| read.sound) else {
             return Vec::new();
         };
         let problems = check::problems(&read.schema, &variable.value, &path);
@@ -125,7 +132,7 @@ impl Variables {
     pub fn check_change(&self, old: &[Variable], new: &[Variable], report: &mut Report) {
         for variable in new {
             let before = old.iter().find(|before| before.name == variable.name);
-            let (Some(before), Some(read)) = (before, self.0.get(&variable.name)) else {
+            let (Some(before), Some(read)) = (before, self.read.get(&variable.name)) else {
                 continue;
             };
             let path = format!("{}.value", variable.field);
@@ -144,7 +151,7 @@ impl Variables {
     pub fn check(&self, values: &[Variable], field: &str, report: &mut Report) {
         self.check_overrides(values, report);
         let known: BTreeSet<&str> = values.iter().map(|variable| variable.name.as_str()).collect();
-        for (name, read) in &self.0 {
+        for (name, read) in &self.read {
             if read.required && !known.contains(name.as_str()) {
                 report.say(
                     "variable-required",
@@ -160,7 +167,7 @@ impl Variables {
         let mut known = BTreeSet::new();
         for variable in values {
             let at = format!("{}.name", variable.field);
-            if !self.has(&variable.name) {
+            if !self.has(&variable.name) && !self.open {
                 let message = format!("variable {} is not defined by the class", variable.name);
                 report.say("variable-defined", at, message);
             } else if !known.insert(&variable.name) {

@@ -26,6 +26,7 @@ fn class(definitions: &[(&str, bool, Value)]) -> Class {
                 field: format!("v[{at}].s"),
                 value: schema.clone(),
             },
+            from: Vec::new(),
         })
         .collect();
     class

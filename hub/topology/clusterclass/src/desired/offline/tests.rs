@@ -311,3 +311,29 @@ fn a_class_that_offers_machine_pools_is_planned_for_clusters_that_use_none() {
         ]
     );
 }
+
+/// Providers store their templates with defaults, and Cluster API patches those.
+#[test]
+fn a_replacement_without_a_place_in_a_file_is_told_where_it_may_have_one() {
+    let patched = CLASS.replacen(
+        "---\n",
+        "  patches:\n  - name: p\n    definitions:\n    - selector: {apiVersion: i.x/v1, kind: CloudTemplate, \
+         matchResources: {infrastructureCluster: true}}\n      \
+         jsonPatches: [{op: replace, path: /spec/template/spec/bastion/enabled, value: true}]\n---\n",
+        1,
+    );
+    let stored = "kind: CloudTemplate\nmetadata: {name: t, resourceVersion: '1'}";
+    for (class, hinted) in [
+        (patched.clone(), true),
+        (
+            patched.replace("kind: CloudTemplate\nmetadata: {name: t}", stored),
+            false,
+        ),
+    ] {
+        let all = [class.as_str(), &cluster("a", "v1.30.0")];
+        let planned = plans(&files(&all), None).expect("files");
+        assert_eq!(shown(&planned), ["Cluster default/a not-applicable"]);
+        let message = &planned.findings[0].message;
+        assert_eq!(message.contains("--kubeconfig reads those"), hinted, "{message}");
+    }
+}

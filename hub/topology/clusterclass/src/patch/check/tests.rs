@@ -153,14 +153,18 @@ fn what_a_patch_does() {
         &[nothing, empty],
         std::slice::from_ref(&good),
     );
-    let external = json!({"generateExtension": "x"});
+    let external = json!({"generatePatchesExtension": "x"});
     holds(
         Rule::External,
         &[
-            json!([{"name": "p", "external": external}]),
-            with("external", external),
+            json!([{"name": "p", "external": {"discoverVariablesExtension": "x"}}]),
+            with("external", external.clone()),
         ],
-        &[good.clone(), with("external", Value::Null)],
+        &[
+            good.clone(),
+            with("external", Value::Null),
+            json!([{"name": "p", "external": external}]),
+        ],
     );
     let without = json!([{"name": "p", "definitions": [{"selector": plane(), "jsonPatches": []}]}]);
     holds(Rule::NoOperations, &[without], &[good]);
