@@ -174,7 +174,7 @@ impl Agent {
             config,
             ApplyMetrics::default(),
         );
-        let tasks = vec![tokio::spawn(follow_all(watches, client.clone(), drain.clone()))];
+        let tasks = vec![tokio::spawn(follow_all(watches, client, drain.clone()))];
         let agent = Self { handle, drain, tasks };
         agent.interested_in("shop");
         (agent, ManualDriver::new(driver))
