@@ -306,25 +306,34 @@ impl AgentLease {
     }
 
     /// Renews the Lease until `drain`. It ends with an error when another agent holds it.
+    ///
+    /// Another renewal begins a [`RETRY_PERIOD`] after an answer, and beside those that have none after a [`RENEW_WAIT`].
+    /// An answer counts when it comes: it has the version that the next one needs. None makes the next one later.
     pub async fn keep(self, drain: CancellationToken) -> anyhow::Result<()> {
-        let mut interval = tokio::time::interval(RETRY_PERIOD);
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut suspended = false;
         let mut under_way = FuturesUnordered::new();
+        let mut next = Instant::now();
         loop {
-            tokio::select! {
+            let failed = tokio::select! {
                 biased;
                 () = drain.cancelled() => return Ok(()),
-                _ = interval.tick() => {}
-            }
-            if under_way.len() < RENEWALS_MAX {
-                under_way.push(self.renew());
-            }
-            let failed = match tokio::time::timeout(RENEW_WAIT, under_way.next()).await {
-                Ok(None | Some(Ok(()))) => None,
-                Ok(Some(Err(error))) if error.is::<AnotherHolder>() => return Err(error),
-                Ok(Some(Err(error))) => Some(format!("{error:#}")),
-                Err(_) => Some(format!("no answer within {RENEW_WAIT:?}")),
+                Some(renewed) = under_way.next() => {
+                    next = next.min(Instant::now() + RETRY_PERIOD);
+                    let renewed: anyhow::Result<()> = renewed;
+                    match renewed {
+                        Ok(()) => None,
+                        Err(error) if error.is::<AnotherHolder>() => return Err(error),
+                        Err(error) => Some(format!("{error:#}")),
+                    }
+                }
+                () = tokio::time::sleep_until(next) => {
+                    let unanswered = !under_way.is_empty();
+                    if under_way.len() < RENEWALS_MAX {
+                        under_way.push(self.renew());
+                    }
+                    next = Instant::now() + RENEW_WAIT;
+                    unanswered.then(|| format!("no answer within {RENEW_WAIT:?}"))
+                }
             };
             suspended = self.tell(failed, suspended);
         }
@@ -339,7 +348,7 @@ impl AgentLease {
                 "the Lease cannot be renewed: another agent may lead soon, so nothing is written until it can; the \
                  session with the hub and what stands stay"
             ),
-            None if before => info!("the Lease is renewed again: writing goes on"),
+            None if before && !suspended => info!("the Lease is renewed again: writing goes on"),
             _ => {}
         }
         self.metrics.suspended.set(suspended.into());
