@@ -11,6 +11,7 @@
 //! * `thread.rs`: the thread that owns a log; `reader.rs`: reading beside it. `verify.rs`, `contents.rs`:
 //!   check everything, or look at it.
 //! * `replica.rs`: a log on this disk that follows one elsewhere; `copying.rs`: the copy that it begins with.
+//!   `replicated`: the log that several hubs share, behind the same trait.
 //!
 //! It never decodes a payload, reads a clock or makes randomness; epochs are given to it.
 
@@ -34,6 +35,7 @@ mod memory;
 mod reader;
 mod record;
 mod replica;
+pub mod replicated;
 mod retention;
 mod rows;
 mod segment;
