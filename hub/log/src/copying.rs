@@ -18,13 +18,13 @@ use super::{
 
 /// Directory, below the log's, of the copy that a replica makes.
 const COPYING: &str = "copying";
-/// What the directory of a log is called that has events which the shared log never had.
+/// The name of a directory with events that the shared log never had begins so.
 const DIVERGED: &str = "diverged";
 
 /// The announced contents of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CopyBegin {
-    /// Where it ends.
+    /// Its last event.
     pub end: CopyEnd,
     /// Number of its segments.
     pub segments: u32,

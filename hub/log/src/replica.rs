@@ -40,7 +40,7 @@ pub trait Replica: Log {
     /// The position that this disk has, whatever crashes.
     fn synced(&self) -> Cursor;
 
-    /// What the log's users need of it while somebody else owns it.
+    /// Reads the log while somebody else owns it.
     fn view(&self) -> ReplicaView;
 
     /// Notes on the disk which engine's log this is. A hub without that engine refuses it from then on.

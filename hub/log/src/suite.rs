@@ -15,7 +15,7 @@ use self::segments::{
     an_epoch_that_just_began_is_not_sealed_away_from_its_state, old_epochs_go_with_their_segments,
     segments_that_are_not_to_be_kept_go_and_what_follows_from_them_stays, with_version_1,
 };
-use self::shared::SharedPlace;
+use self::shared::{SharedPlace, append_all};
 use super::{
     AppendError, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Batch, Budget, EVENT_BYTES_MAX, InvalidBatch, Log,
     LogError, MemoryDisk, MemoryLog, PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, ReplayItem, chain, chain_start,
@@ -107,24 +107,6 @@ fn epoch(number: u64) -> Epoch {
 fn batch(log: &dyn Log, payloads: &[&str]) -> Batch {
     let payloads = payloads.iter().map(|text| text.as_bytes().to_vec()).collect();
     Batch::new(log.head(), payloads).unwrap()
-}
-
-/// Appends payloads in as few batches as the log takes.
-fn append_all(log: &mut dyn Log, payloads: Vec<Vec<u8>>) {
-    let limits = log.limits();
-    let mut payloads = payloads.into_iter().peekable();
-    while payloads.peek().is_some() {
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        while let Some(payload) = payloads.next_if(|next| {
-            batch.is_empty()
-                || (batch.len() < limits.batch_events && bytes + next.len() <= limits.batch_bytes)
-        }) {
-            bytes += payload.len();
-            batch.push(payload);
-        }
-        let batch = Batch::new(log.head(), batch).unwrap();
-        assert_eq!(log.append_and_wait(batch.clone()), Ok(batch.head_after()));
-    }
 }
 
 fn append(log: &mut dyn Log, payloads: &[&str]) -> Cursor {

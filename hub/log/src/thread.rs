@@ -68,7 +68,7 @@ pub(super) struct OwnerThread {
     cursors: SyncSender<Read>,
     /// Asks the system, which no store is needed for.
     space: Arc<dyn Fn() -> Option<Space> + Send + Sync>,
-    /// Where a replica's mark is.
+    /// The directory of a replica, with its mark.
     directory: Option<PathBuf>,
     /// Tells the keeper to leave the rest.
     ending: Arc<AtomicBool>,

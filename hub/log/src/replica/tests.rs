@@ -1,4 +1,4 @@
-//! What a replica shows, what it keeps when its machine stops, and who may open it.
+//! A replica shows what it applied, keeps what is synced, and is opened by whoever may.
 
 use model::{ChainHash, Revision, UnixMillis};
 use tempfile::TempDir;

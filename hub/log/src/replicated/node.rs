@@ -14,18 +14,18 @@ use replication::{
 };
 
 use super::{
-    Fold, Happened, Lead, NewReplica, Refold,
     calls::{Call, Inbox, SharedInbox, What, Word},
     term::TermLog,
+    types::{Fold, Happened, Lead, NewReplica, Refold},
 };
 use crate::{
     AppendError, Batch, Completion, Failure, LogError, Replica, SnapshotRows, StoredEvent, chain,
     record::chain_start,
 };
 
-/// What a replica applied is made durable on its disk after so many milliseconds …
+/// A replica makes durable on its disk after so many milliseconds …
 const SYNC_MILLIS: u64 = 100;
-/// … or so many payload bytes.
+/// … or so many payload bytes what it applied.
 const SYNC_BYTES: usize = 4 * 1024 * 1024;
 
 /// Everything that a hub's part begins with.
@@ -42,7 +42,7 @@ pub struct Part<F> {
     pub new_replica: NewReplica,
 }
 
-/// What a call waits for.
+/// A call that waits for its outcome.
 enum Waits {
     Append(Completion),
     Confirm(Completion),

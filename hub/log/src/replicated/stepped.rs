@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use replication::machine::{Now, Standing};
 
 use super::{
-    Fold, Happened,
     calls::Word,
     node::{Node, Part},
+    types::{Fold, Happened},
 };
 use crate::{LogError, Replica};
 

@@ -10,9 +10,9 @@ use std::{
 use replication::machine::{Now, Standing, TICK_MILLIS};
 
 use super::{
-    Fold, Happened,
     calls::{SharedInbox, Word},
     node::{Node, Part},
+    types::{Fold, Happened},
 };
 use crate::{LogError, Replica};
 

@@ -7,7 +7,7 @@ use replication::testing::SimulatedEngine;
 
 use super::{Place, clusterset, with_version_1};
 use crate::{
-    Log, MemoryDisk, MemoryLog,
+    Batch, Log, MemoryDisk, MemoryLog,
     replicated::{
         Happened, Stepped,
         hubs::{at, engine, part, settings},
@@ -61,5 +61,23 @@ impl Place for SharedPlace {
             }
         }
         panic!("it does not lead: {:?}", part.standing());
+    }
+}
+
+/// Appends payloads in as few batches as the log takes.
+pub(super) fn append_all(log: &mut dyn Log, payloads: Vec<Vec<u8>>) {
+    let limits = log.limits();
+    let mut payloads = payloads.into_iter().peekable();
+    while payloads.peek().is_some() {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        while let Some(payload) = payloads.next_if(|next| {
+            batch.is_empty()
+                || (batch.len() < limits.batch_events && bytes + next.len() <= limits.batch_bytes)
+        }) {
+            bytes += payload.len();
+            batch.push(payload);
+        }
+        let batch = Batch::new(log.head(), batch).unwrap();
+        assert_eq!(log.append_and_wait(batch.clone()), Ok(batch.head_after()));
     }
 }
