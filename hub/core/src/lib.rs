@@ -3,6 +3,7 @@
 //! * [`writer`]: what is asked → decided by the fold → recorded → [`view`] → [`push`].
 //! * [`arrival`]: in which clusters exports arrived.
 //! * [`bounds`]: the bounds that are settings. [`clock`]: time, as a value that a simulation can set.
+//! * [`following`]: the state of a hub that follows another.
 //! * [`replay`]: the state at start. [`recall`]: events read back whole. [`snapshot`]: its rows as bytes.
 //! * [`effects`]: what a decision of an operator does, in sentences. [`metrics`]: what the writer and the log count.
 
@@ -10,6 +11,7 @@ pub mod arrival;
 pub mod bounds;
 pub mod clock;
 pub mod effects;
+pub mod following;
 pub mod metrics;
 pub mod push;
 pub mod recall;
