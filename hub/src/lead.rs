@@ -35,7 +35,7 @@ impl Leading {
     /// end is the process's.
     pub async fn run(self, writer: impl Future<Output = anyhow::Result<()>>) -> anyhow::Result<()> {
         match writer.await {
-            Err(reason) if is_fenced(&reason) => {
+            Err(reason) if ends_term(&reason) => {
                 error!(
                     %reason,
                     "another process writes this event log: this hub leads no more, serves nobody and acknowledges \
@@ -62,7 +62,7 @@ impl Leading {
     }
 }
 
-fn is_fenced(reason: &anyhow::Error) -> bool {
+fn ends_term(reason: &anyhow::Error) -> bool {
     let reason = reason.downcast_ref::<WriterError>();
-    reason.is_some_and(WriterError::is_fenced)
+    reason.is_some_and(WriterError::ends_term)
 }

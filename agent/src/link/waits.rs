@@ -14,12 +14,18 @@ const UNREACHED_LONGEST: Duration = Duration::from_secs(5);
 const REFUSED_LONGEST: Duration = Duration::from_secs(15);
 /// A session that lasted this long was a good one.
 const GOOD_SESSION: Duration = Duration::from_secs(20);
+/// For so long after a good session another hub is expected to lead …
+const EXPECTED_FOR: Duration = Duration::from_secs(15);
+/// … and no wait for it is longer.
+const EXPECTED_LONGEST: Duration = Duration::from_secs(1);
 
 /// Counts what went wrong in a row, and says how long to wait for each.
 #[derive(Debug, Clone)]
 pub struct Waits {
     unreached: Backoff,
     refused: Backoff,
+    /// The rest of the time in which a hub is expected.
+    expected: Duration,
 }
 
 impl Default for Waits {
@@ -27,6 +33,7 @@ impl Default for Waits {
         Self {
             unreached: Backoff::new(FIRST, UNREACHED_LONGEST),
             refused: Backoff::new(FIRST, REFUSED_LONGEST),
+            expected: Duration::ZERO,
         }
     }
 }
@@ -38,13 +45,22 @@ impl Waits {
         let good = lasted >= GOOD_SESSION;
         if good {
             *self = Self::default();
+            self.expected = EXPECTED_FOR;
+        } else {
+            self.expected = self.expected.saturating_sub(lasted);
         }
         good
     }
 
     /// The wait after the hub was not reached, or a session with it broke. `random` is any uniformly distributed number.
     pub fn unreached(&mut self, random: u64) -> Duration {
-        self.unreached.failed(random)
+        let wait = self.unreached.failed(random);
+        if self.expected.is_zero() {
+            return wait;
+        }
+        let wait = wait.min(EXPECTED_LONGEST);
+        self.expected = self.expected.saturating_sub(wait);
+        wait
     }
 
     /// The wait after the hub refused this cluster. `random` as above.
@@ -70,6 +86,24 @@ mod tests {
         assert!(waits.unreached(u64::MAX) <= FIRST);
         let longest = last(|random| waits.unreached(random));
         assert!(longest <= Duration::from_secs(5), "{longest:?}");
+    }
+
+    #[test]
+    fn for_fifteen_seconds_after_a_good_session_a_hub_is_expected_every_second() {
+        let mut waits = Waits::default();
+        assert!(waits.ended(GOOD_SESSION));
+        let (mut passed, mut longest) = (Duration::ZERO, Duration::ZERO);
+        let tried = Duration::from_millis(500);
+        while passed < EXPECTED_FOR {
+            let wait = waits.unreached(u64::MAX);
+            (passed, longest) = (passed + wait + tried, longest.max(wait));
+            assert!(!waits.ended(tried));
+        }
+        assert_eq!(longest, EXPECTED_LONGEST);
+        assert!(
+            last(|random| waits.unreached(random)) > EXPECTED_LONGEST,
+            "then no longer"
+        );
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! * [`session`]: one member's session, and how it ends; the task and the gRPC stream around it are the hub's.
 //! * [`arrival`]: in which clusters exports arrived.
 //! * [`bounds`]: the bounds that are settings. [`clock`]: time, as a value that a simulation can set.
+//! * [`following`]: the state of a hub that follows another.
 //! * [`replay`]: the state at start. [`recall`]: events read back whole. [`snapshot`]: its rows as bytes.
 //! * [`effects`]: what a decision of an operator does, in sentences. [`metrics`]: what the writer and the log count.
 
@@ -11,6 +12,7 @@ pub mod arrival;
 pub mod bounds;
 pub mod clock;
 pub mod effects;
+pub mod following;
 pub mod metrics;
 pub mod push;
 pub mod recall;

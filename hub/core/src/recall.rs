@@ -65,6 +65,11 @@ impl Recall {
         }
     }
 
+    /// The epoch whose events it reads.
+    pub fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
     /// Keeps the fact that the event at a revision recorded; the oldest go.
     pub fn remember(&mut self, revision: Revision, fact: &Bytes) {
         if fact.len() < KEPT_BYTES_MIN || revision == Revision(0) {

@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use model::{
     ClusterId, ContentDigest, ImportedSliceKey, KeyFingerprint, KeyTerms, ListingGroup, Revision, ServiceKey,
-    UnixMillis,
+    SessionId, UnixMillis,
 };
 use prost::Message as _;
 use proto::v1::{self, derived_key::Key as ProtoKey, snapshot_row::Row as ProtoRow};
@@ -164,6 +164,8 @@ fn header_to_proto(header: &SnapshotHeader) -> v1::SnapshotHeader {
         join_token_uses: header.join_token_uses,
         brakes: header.brakes,
         taken_back: header.taken_back,
+        term: header.term,
+        last_session: header.last_session.0,
     }
 }
 
@@ -187,6 +189,8 @@ fn header_from_proto(header: &v1::SnapshotHeader) -> SnapshotHeader {
         join_token_uses: header.join_token_uses,
         brakes: header.brakes,
         taken_back: header.taken_back,
+        term: header.term,
+        last_session: SessionId(header.last_session),
     }
 }
 

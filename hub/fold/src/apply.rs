@@ -18,6 +18,7 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
     };
     state.revision = event.revision;
     state.recorded_at = event.recorded_at;
+    state.note_session(event.session);
     remembered::forget(state, event.recorded_at);
     match (&event.cluster, &event.fact.fact) {
         (_, Fact::FoldVersionChanged { to, .. }) => {
@@ -31,6 +32,7 @@ pub fn apply(state: &mut State, event: &Event) -> Vec<Change> {
         }
         (_, Fact::SelfPreservationEntered { .. }) => state.self_preservation = Some(event.recorded_at),
         (_, Fact::SelfPreservationLeft { .. }) => state.self_preservation = None,
+        (_, Fact::LeaderChanged { term, .. }) => state.term = state.term.max(*term),
         (_, Fact::TombstonesBounded { max }) => state.derived.remember(*max),
         (
             _,
@@ -132,6 +134,7 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
         }
         Fact::ClusterPropertyRemoved(name) => properties::removed(state, cluster, name, step),
         Fact::FoldVersionChanged { .. }
+        | Fact::LeaderChanged { .. }
         | Fact::TombstonesBounded { .. }
         | Fact::SelfPreservationEntered { .. }
         | Fact::SelfPreservationLeft { .. }

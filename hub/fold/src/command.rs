@@ -195,6 +195,13 @@ pub enum Command {
         /// The hub's time.
         at: UnixMillis,
     },
+    /// Another hub begins to lead.
+    BeginTerm {
+        /// The term.
+        term: u64,
+        /// The hub's name.
+        replica: Box<str>,
+    },
     /// Another version of the fold's rules takes over a log.
     AdoptFoldVersion {
         /// The version that folded everything up to here.

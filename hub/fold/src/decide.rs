@@ -73,9 +73,15 @@ pub fn decide(state: &State, command: &Command) -> Result<Vec<Draft>, Rejection>
             certificate,
             at,
         } => tokens::join(state, *token, (cluster, *key), certificate, *at),
+        Command::BeginTerm { term, replica } => Ok(begin_term(state, *term, replica)),
         Command::AdoptFoldVersion { from } => Ok(adopt_fold_version(state, *from)),
         Command::BoundTombstones { max } => Ok(bound_tombstones(state, *max)),
     }
+}
+
+fn begin_term(state: &State, term: u64, replica: &str) -> Vec<Draft> {
+    let replica = replica.into();
+    decided_if(term > state.term(), Fact::LeaderChanged { term, replica })
 }
 
 /// Also where the rules are the same and what followed from them is not: all cursors need a snapshot then, and with an event

@@ -10,8 +10,8 @@ use std::{
 };
 
 use model::{
-    ClusterId, ContentDigest, EncodedFact, KeyFingerprint, ListingGroup, Revision, ServiceKey, TokenHash,
-    UnixMillis,
+    ClusterId, ContentDigest, EncodedFact, KeyFingerprint, ListingGroup, Revision, ServiceKey, SessionId,
+    TokenHash, UnixMillis,
 };
 
 use super::{
@@ -112,6 +112,10 @@ pub struct SnapshotHeader {
     pub brakes: u64,
     /// Rows of withdrawn facts.
     pub taken_back: u64,
+    /// The newest term; 0: no other hub ever led.
+    pub term: u64,
+    /// The highest number of a session in the log, if that is above the recorded time; else 0.
+    pub last_session: SessionId,
 }
 
 /// A member without its facts.
@@ -230,6 +234,8 @@ impl State {
             self_preservation: self.self_preservation,
             join_tokens: self.join_tokens.len() as u64,
             join_token_uses: join_token_uses(&self.join_tokens),
+            term: self.term,
+            last_session: self.last_session,
         };
         let tokens = self.join_tokens.clone().into_iter().map(|(_, known)| {
             SnapshotRow::JoinToken(JoinTokenState {
@@ -450,6 +456,8 @@ impl Restoring {
             revision: header.revision,
             recorded_at: header.recorded_at,
             fold_version: header.fold_version,
+            term: header.term,
+            last_session: header.last_session,
             rules_since: header.rules_since,
             exporters: exporters(&self.members),
             members: self

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use model::{
     ClusterId, EndpointSlice, Export, FactKey, FactsDigest, FewMap, JoinToken, KeyFingerprint, KeyTerms,
-    ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey, TokenHash, UnixMillis, facts_digest,
-    policy::Usage, sync::SourceState,
+    ListingGroup, Policy, PrecedenceClaim, Revision, ServiceKey, SessionId, TokenHash, UnixMillis,
+    facts_digest, policy::Usage, sync::SourceState,
 };
 
 use super::{
@@ -25,6 +25,10 @@ pub struct State {
     pub(super) recorded_at: UnixMillis,
     pub(super) fold_version: u32,
     pub(super) rules_since: UnixMillis,
+    /// The newest term; 0: no other hub ever led.
+    pub(super) term: u64,
+    /// The highest number of a session in the log, where numbers ran ahead of the recorded time; else 0.
+    pub(super) last_session: SessionId,
     pub(super) members: Map<ClusterId, Arc<Member>>,
     /// The exporters of each service. No entry is empty.
     pub(super) exporters: Map<ServiceKey, Exporters>,
@@ -353,6 +357,8 @@ impl State {
             revision: Revision::default(),
             recorded_at: UnixMillis::default(),
             fold_version: FIRST_FOLD_VERSION,
+            term: 0,
+            last_session: SessionId(0),
             rules_since: UnixMillis::default(),
             members: Map::new(),
             exporters: Map::new(),
@@ -408,6 +414,23 @@ impl State {
         self.recorded_at
     }
 
+    /// The newest term; 0: no other hub ever led.
+    pub fn term(&self) -> u64 {
+        self.term
+    }
+
+    /// The highest number of a session in the log, where numbers ran ahead of the recorded time; else 0.
+    pub fn last_session(&self) -> SessionId {
+        self.last_session
+    }
+
+    /// A later number is above the recorded time in any case, so a lower one need not be kept.
+    pub(super) fn note_session(&mut self, session: SessionId) {
+        let last = self.last_session.max(session);
+        let is_ahead = last.0 > self.recorded_at.0;
+        self.last_session = if is_ahead { last } else { SessionId::default() };
+    }
+
     /// The version of the rules that the log says folds it; adopt when it is not [`super::FOLD_VERSION`].
     pub fn fold_version(&self) -> u32 {
         self.fold_version
@@ -432,6 +455,7 @@ impl State {
     /// revisions of another epoch mean nothing in this one. Cursors of other epochs are answered by a snapshot, so
     /// tombstones are not needed.
     pub fn begin_epoch(&mut self) {
+        // Terms and sessions are counted over all epochs.
         self.revision = Revision::default();
         self.derived.begin_epoch();
         if let Some(applied) = &mut self.policy {

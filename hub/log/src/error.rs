@@ -52,9 +52,20 @@ pub enum AppendError {
     /// Somebody else wrote, or the caller's idea of the head is old. Nothing was written.
     #[error("the log's head is revision {} of epoch {}, not what the batch expects", .0.revision, .0.epoch)]
     Fenced(Cursor),
+    /// The engine did not say for too long whether it was written. It may be, or become, part of the log: the log tells. The
+    /// caller drops what it decided, as if fenced, and never decides it anew.
+    #[error("nobody knows yet whether the batch behind revision {} of epoch {} was written: the engine does not answer", .0.revision, .0.epoch)]
+    Undecided(Cursor),
     /// The log is in its failed state. Whether the batch is on disk is unknown.
     #[error(transparent)]
     Failed(#[from] Failure),
+}
+
+impl AppendError {
+    /// Returns true if this hub leads no longer, while its log has not failed.
+    pub fn ends_term(&self) -> bool {
+        matches!(self, Self::Fenced(_) | Self::Undecided(_))
+    }
 }
 
 /// Why a batch was not even taken.
@@ -100,6 +111,9 @@ pub enum LogError {
     /// The log is in its failed state.
     #[error(transparent)]
     Failed(#[from] Failure),
+    /// This hub leads no longer.
+    #[error(transparent)]
+    Term(AppendError),
     /// The request itself cannot be answered; the text says why.
     #[error("{0}")]
     Refused(String),
@@ -180,6 +194,14 @@ pub enum OpenError {
     Occupied {
         /// The directory.
         dir: PathBuf,
+    },
+    /// The log is a replica of one that several hubs share.
+    #[error("{} holds a replica of a log that several hubs share through the engine {engine}: start the hub with --engine. Alone it would continue a log that others continue too", .dir.display())]
+    Shared {
+        /// The directory.
+        dir: PathBuf,
+        /// The engine's id.
+        engine: String,
     },
     /// A log was being put back there, and that was interrupted.
     #[error("in {} a backup is being restored, or that was interrupted: run `{}` again", .dir.display(), advice::log_restore("BACKUP", &.dir.display().to_string()))]

@@ -10,6 +10,8 @@
 //! * `limits.rs`: how people write what is to be kept.
 //! * `thread.rs`: the thread that owns a log; `reader.rs`: reading beside it. `verify.rs`, `contents.rs`:
 //!   check everything, or look at it.
+//! * `replica.rs`: a log on this disk that follows one elsewhere; `copying.rs`: the copy that it begins with.
+//!   `replicated`: the log that several hubs share, behind the same trait.
 //!
 //! It never decodes a payload, reads a clock or makes randomness; epochs are given to it.
 
@@ -17,6 +19,7 @@ mod backup;
 mod contents;
 mod copy;
 mod copy_end;
+mod copying;
 #[cfg(test)]
 mod damage;
 mod directory;
@@ -31,6 +34,8 @@ pub mod limits;
 mod memory;
 mod reader;
 mod record;
+mod replica;
+pub mod replicated;
 mod retention;
 mod rows;
 mod segment;
@@ -54,12 +59,14 @@ pub use backup::{BackupPage, BackupPlan, SegmentPlan};
 pub use contents::{Contents, NEWEST_EVENTS_MAX, SegmentContents, contents};
 pub use copy::{LogCopy, restore};
 pub use copy_end::CopyEnd;
+pub use copying::{CopyBegin, IncompleteCopy, Receiving, copying_dir, replace};
 pub use directory::space_of;
 pub use error::{AppendError, Corruption, Failure, InvalidBatch, LogError, OpenError};
 #[cfg(any(test, feature = "simulated"))]
 pub use memory::{Faults, MemoryDisk, MemoryLog};
 pub use reader::{Budget, History, LogReader, PAGE_BYTES_MAX, Page, READS_WAITING_MAX, ReplayItem};
 pub use record::{FORMAT_VERSION, PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, chain, chain_start};
+pub use replica::{Replica, ReplicaView, has_log, open_replica};
 pub use retention::Retention;
 pub use snapshot::{SNAPSHOT_ROWS_MAX, SnapshotInfo, SnapshotPage};
 pub use thread::{APPENDS_WAITING_MAX, open};
@@ -271,6 +278,26 @@ pub trait Log: Send {
     /// Batches that wait are done before; a snapshot that is being written is given up. The switch is one
     /// atomic row: after a crash either the old epoch is the current one, or the new one with its base.
     fn begin_epoch(&mut self, epoch: Epoch, rows: SnapshotRows) -> Result<Cursor, LogError>;
+
+    /// Grows whenever another hub begins to write; 1 where no other can.
+    fn term(&self) -> u64 {
+        1
+    }
+
+    /// Returns true if another hub may begin to write at any time. Nothing is released on the word of this process alone
+    /// then: a batch without events waits for [`Log::confirm`].
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// `done` is called with the head once it was answered, to a question asked after this call, that this hub still
+    /// leads; otherwise as an append's.
+    fn confirm(&mut self, done: Completion) {
+        done(Ok(self.head()));
+    }
+
+    /// Takes nothing more, and gives the lead up after everything before; the hub of this name may take it first.
+    fn resign(&mut self, _next: Option<&str>) {}
 
     /// A handle for reading, beside the writer and from any thread.
     fn reader(&self) -> LogReader;

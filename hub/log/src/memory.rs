@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeMap,
+    io,
     ops::ControlFlow,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
@@ -11,8 +12,8 @@ use std::{
 use model::{Clusterset, Cursor, Epoch, UnixMillis};
 
 use super::{
-    AppendError, Batch, Completion, Limits, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows,
-    Space, Stats,
+    AppendError, Batch, Completion, Limits, Log, LogReader, Replica, ReplicaView, Retention,
+    SnapshotCompletion, SnapshotRows, Space, Stats,
     error::LogError,
     reader::{DurableHistory, ReadJob, ReadQueue},
     rows::{Op, ReadRows, Row, Rows, RowsError, Visit, Volume},
@@ -45,6 +46,8 @@ struct Disk {
     unsynced: Vec<(SegmentName, Vec<Undo>)>,
     faults: Faults,
     space: Option<Space>,
+    /// The engine that a replica was marked with.
+    mark: Option<String>,
 }
 
 impl Disk {
@@ -357,6 +360,15 @@ impl MemoryLog {
         tell(told);
     }
 
+    /// Makes everything durable that was applied.
+    pub fn sync_applied(&self) {
+        let mut inner = self.inner();
+        if inner.store.is_behind() {
+            // A failure is a state of the log.
+            let _ = inner.store.commit();
+        }
+    }
+
     fn sync_unless_held(&self) {
         let held = self.inner().hold_syncs;
         if !held {
@@ -427,6 +439,49 @@ impl Log for MemoryLog {
 
     fn stats(&self) -> Stats {
         self.inner().store.shared().stats()
+    }
+}
+
+/// With held syncs, what was applied is durable after [`MemoryLog::sync_applied`].
+impl Replica for MemoryLog {
+    fn apply(&mut self, batch: Batch) -> Result<Cursor, AppendError> {
+        self.inner().store.apply(&batch)
+    }
+
+    fn begin_sync(&mut self) {
+        let held = self.inner().hold_syncs;
+        if !held {
+            self.sync_applied();
+        }
+    }
+
+    fn synced(&self) -> Cursor {
+        self.inner().store.shared().synced()
+    }
+
+    fn view(&self) -> ReplicaView {
+        let volume = self.inner().store.volume();
+        // The lock is free again before the reader is made.
+        let shared = self.inner().store.shared();
+        ReplicaView {
+            clusterset: self.clusterset.clone(),
+            shared,
+            reader: self.reader(),
+            cursors: self.reader(),
+            space: Arc::new(move || volume.space()),
+        }
+    }
+
+    fn mark(&mut self, engine: &str) -> io::Result<()> {
+        let volume = self.inner().store.volume();
+        volume.disk().mark = Some(engine.to_owned());
+        Ok(())
+    }
+
+    fn marked(&self) -> io::Result<Option<String>> {
+        let volume = self.inner().store.volume();
+        let mark = volume.disk().mark.clone();
+        Ok(mark)
     }
 }
 

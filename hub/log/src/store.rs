@@ -36,7 +36,7 @@ pub(super) struct Store<V: Volume> {
     begins: SegmentRow,
     /// Place of the snapshot, complete or not, with which the current epoch begins in the current segment.
     base: Revision,
-    /// The head including staged batches; the durable one is in `shared`.
+    /// The head including staged batches; the one that readers see is in `shared`.
     staged: Cursor,
     staged_payload_bytes: u64,
     shared: Arc<SharedHead>,
@@ -160,10 +160,28 @@ impl<V: Volume> Store<V> {
         stats.payload_bytes_appended += std::mem::take(&mut self.staged_payload_bytes);
         *head = self.staged;
         drop(shared);
+        self.shared.set_synced(self.staged);
         if look {
             self.measure();
         }
         Ok(self.staged)
+    }
+
+    /// Appends a batch that is durable elsewhere, and shows it to readers at once. This disk has it after the next
+    /// [`Store::commit`]; until then a crash may remove it, the newest events first.
+    pub(super) fn apply(&mut self, batch: &Batch) -> Result<Cursor, AppendError> {
+        let at = self.stage(batch)?;
+        let mut shared = self.shared.lock();
+        let (head, stats) = &mut *shared;
+        stats.events_appended += at.revision.0 - head.revision.0;
+        stats.payload_bytes_appended += std::mem::take(&mut self.staged_payload_bytes);
+        *head = at;
+        Ok(at)
+    }
+
+    /// Returns true if this disk lacks events that were applied.
+    pub(super) fn is_behind(&self) -> bool {
+        self.shared.synced() != self.staged
     }
 
     /// Begins to write a snapshot; [`Store::step_snapshot`] continues it. Gives the completion back if there is nothing
@@ -245,6 +263,10 @@ impl<V: Volume> Store<V> {
         }
         if self.staged == self.begins.start || self.staged.revision == Revision(0) {
             return Ok(false);
+        }
+        if self.is_behind() {
+            // A crash removes the newest events of one store. The next segment must not outlive the end of this one.
+            self.commit()?;
         }
         let row = SegmentRow {
             start: self.staged,
@@ -369,6 +391,7 @@ impl<V: Volume> Store<V> {
         shared.1.snapshot_revision = Some(base.revision);
         shared.1.sync_count += 3;
         drop(shared);
+        self.shared.set_synced(base);
         self.measure();
         Ok(base)
     }

@@ -3,7 +3,8 @@
 //! through bounded queues; batches that wait together are synced together. No store call is ever made on a caller's thread.
 
 use std::{
-    path::Path,
+    io,
+    path::{Path, PathBuf},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -15,10 +16,12 @@ use std::{
 use model::{Clusterset, Cursor, Epoch, UnixMillis};
 
 use super::{
-    Batch, Completion, Limits, Log, LogReader, Retention, SnapshotCompletion, SnapshotRows, Space, Stats,
+    Batch, Completion, Limits, Log, LogReader, Replica, ReplicaView, Retention, SnapshotCompletion,
+    SnapshotRows, Space, Stats,
     directory::{self, Directory},
     error::{AppendError, Failure, LogError, OpenError},
     reader::{CURSORS_WAITING_MAX, DurableHistory, READS_WAITING_MAX, ReadJob, ReadQueue},
+    replica,
     retention::Keeper,
     rows::Volume,
     shared_head::SharedHead,
@@ -34,6 +37,7 @@ pub const APPENDS_WAITING_MAX: usize = 64;
 /// Everything from the newest snapshot to the head is verified before this returns.
 pub fn open(data_dir: &Path, clusterset: &Clusterset, new_epoch: Epoch) -> Result<Box<dyn Log>, OpenError> {
     let (dir, clusterset) = (data_dir.to_path_buf(), clusterset.clone());
+    replica::refuse_shared(data_dir)?;
     let opened = OwnerThread::spawn(move || {
         let volume = Directory::open(&dir, &clusterset)?;
         let opened = sled::guard(|| Store::open(&volume, &clusterset, new_epoch));
@@ -45,6 +49,8 @@ pub fn open(data_dir: &Path, clusterset: &Clusterset, new_epoch: Epoch) -> Resul
 
 enum Command {
     Append(Batch, Completion),
+    Apply(Batch, SyncSender<Result<Cursor, AppendError>>),
+    Sync,
     WriteSnapshot(Cursor, SnapshotRows, SnapshotCompletion),
     Seal(UnixMillis, SnapshotRows, SnapshotCompletion),
     Retain(Retention, UnixMillis),
@@ -61,7 +67,9 @@ pub(super) struct OwnerThread {
     reads: SyncSender<Read>,
     cursors: SyncSender<Read>,
     /// Asks the system, which no store is needed for.
-    space: Box<dyn Fn() -> Option<Space> + Send>,
+    space: Arc<dyn Fn() -> Option<Space> + Send + Sync>,
+    /// The directory of a replica, with its mark.
+    directory: Option<PathBuf>,
     /// Tells the keeper to leave the rest.
     ending: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -117,10 +125,17 @@ impl OwnerThread {
             commands: command_sender,
             reads: read_sender,
             cursors: cursor_sender,
-            space: Box::new(move || volume.space()),
+            space: Arc::new(move || volume.space()),
+            directory: None,
             ending,
             threads: vec![reader, cursors, owner, keeper],
         })
+    }
+
+    /// The same as the replica of a directory, which may be marked.
+    pub(super) fn in_directory(mut self, directory: &Path) -> Self {
+        self.directory = Some(directory.to_path_buf());
+        self
     }
 }
 
@@ -151,6 +166,11 @@ fn own<V: Volume>(
         };
         match command {
             Some(Command::Append(batch, done)) => waiting = append_group(&mut store, batch, done, commands),
+            Some(Command::Apply(batch, answer)) => {
+                // The caller waits for this, or its thread is gone.
+                let _ = answer.send(store.apply(&batch));
+            }
+            Some(Command::Sync) => sync(&mut store),
             Some(Command::WriteSnapshot(at, rows, done)) => tell(store.start_snapshot(at, rows, done)),
             Some(Command::Seal(now, rows, done)) => tell(store.seal(now, rows, done)),
             // A log that has failed is left as it is.
@@ -166,11 +186,19 @@ fn own<V: Volume>(
             }
             Some(Command::Stop) => {
                 tell(store.abandon_snapshot());
+                sync(&mut store);
                 return;
             }
             None => {}
         }
         tell(store.step_snapshot());
+    }
+}
+
+/// Makes durable what a replica applied. A failure is a state of the log.
+fn sync<V: Volume>(store: &mut Store<V>) {
+    if store.is_behind() {
+        let _ = store.commit();
     }
 }
 
@@ -321,6 +349,47 @@ impl Log for OwnerThread {
 
     fn stats(&self) -> Stats {
         self.shared.stats()
+    }
+}
+
+impl Replica for OwnerThread {
+    fn apply(&mut self, batch: Batch) -> Result<Cursor, AppendError> {
+        let gone = || AppendError::Failed(Failure("its thread is gone".into()));
+        let (sender, receiver) = mpsc::sync_channel(1);
+        self.commands
+            .send(Command::Apply(batch, sender))
+            .map_err(|_| gone())?;
+        receiver.recv().unwrap_or_else(|_| Err(gone()))
+    }
+
+    fn begin_sync(&mut self) {
+        // An owner that is gone shows at the next batch.
+        let _ = self.commands.try_send(Command::Sync);
+    }
+
+    fn synced(&self) -> Cursor {
+        self.shared.synced()
+    }
+
+    fn view(&self) -> ReplicaView {
+        ReplicaView {
+            clusterset: self.clusterset.clone(),
+            shared: Arc::clone(&self.shared),
+            reader: self.reader(),
+            cursors: self.cursors(),
+            space: Arc::clone(&self.space),
+        }
+    }
+
+    fn mark(&mut self, engine: &str) -> io::Result<()> {
+        match &self.directory {
+            Some(directory) => replica::write_mark(directory, engine),
+            None => Ok(()),
+        }
+    }
+
+    fn marked(&self) -> io::Result<Option<String>> {
+        self.directory.as_deref().map_or(Ok(None), replica::read_mark)
     }
 }
 

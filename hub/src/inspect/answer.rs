@@ -27,7 +27,7 @@ impl Inspection {
         Some(v1::AnsweredBy {
             hub: self.answerer.hub.to_string(),
             hub_version: self.answerer.hub_version.to_string(),
-            term: TERM,
+            term: self.present.read().map_or(TERM, |present| present.term),
             revision: revision.0,
             age_millis: 0,
         })

@@ -27,6 +27,7 @@ pub(super) const KINDS: [&str; 35] = [
     "member_lost",
     "fold_version_changed",
     "tombstones_bounded",
+    "leader_changed",
     "member_key_revoked",
     "operator_key_revoked",
     "member_key_contested",

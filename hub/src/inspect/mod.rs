@@ -340,6 +340,7 @@ fn log_status(error: LogError) -> Status {
         LogError::Closed => Status::unavailable(format!(
             "{error}: the hub is shutting down, ask again in a moment"
         )),
+        LogError::Term(_) => Status::unavailable(format!("{error}: ask again in a moment")),
         LogError::Refused(_) => Status::aborted(format!("{error}")),
         LogError::Forgotten { .. } => Status::out_of_range(error.to_string()),
         LogError::Corrupt(_) | LogError::Failed(_) => Status::internal(format!("{error}")),

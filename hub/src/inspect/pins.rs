@@ -118,6 +118,7 @@ mod tests {
             connected: Arc::default(),
             listed: Arc::default(),
             limits: Default::default(),
+            term: 1,
         })
     }
 

@@ -14,7 +14,7 @@ use shared::model::{advice, sync::MESSAGE_BYTES_MAX};
 use tonic::Streaming;
 
 use super::verify;
-use crate::log::{CopyEnd, LogCopy, Report, clusterset};
+use crate::log::{CopyBegin, CopyEnd, Receiving, Report, clusterset};
 
 /// Copy the log of a running hub.
 #[derive(Debug, Args)]
@@ -91,32 +91,30 @@ async fn copy(mut parts: Streaming<v1::BackupPart>, dir: &Path) -> anyhow::Resul
     let Some(Part::Begin(begin)) = next(&mut parts).await? else {
         bail!("the hub does not say what the copy is of: its version and this one do not fit");
     };
-    let mut copy = LogCopy::begin(dir, &clusterset(&begin.clusterset)?)?;
-    let (mut segments, mut rows, mut whole) = (0, 0, None);
+    let announced = CopyBegin {
+        end: CopyEnd {
+            clusterset: begin.clusterset.clone(),
+            epoch: begin.epoch.clone(),
+            revision: begin.revision,
+        },
+        segments: begin.segments,
+    };
+    let mut copy = Receiving::begin(dir, &clusterset(&begin.clusterset)?, announced)?;
+    let mut sent = None;
     while let Some(part) = next(&mut parts).await? {
         match part {
             Part::Segment(segment) => {
-                segments += 1;
-                eprintln!("segment {segments} of {}: {}", begin.segments, segment.name);
-                copy.segment(&segment.name)?;
+                let number = copy.segment(&segment.name)?;
+                eprintln!("segment {number} of {}: {}", begin.segments, segment.name);
             }
             Part::Rows(page) => {
-                rows += page.rows.len() as u64;
                 copy.rows(page.rows.into_iter().map(|row| (row.key, row.value)).collect())?;
             }
-            Part::End(end) => whole = Some(end.rows),
+            Part::End(end) => sent = Some(end.rows),
             Part::Begin(_) => bail!("the hub began twice: its version and this one do not fit"),
         }
     }
-    ensure!(
-        whole == Some(rows) && segments == begin.segments,
-        "the copy was cut short after {rows} rows: it is no backup, begin again"
-    );
-    copy.finish(&CopyEnd {
-        clusterset: begin.clusterset.clone(),
-        epoch: begin.epoch.clone(),
-        revision: begin.revision,
-    })?;
+    let rows = copy.finish(sent)?;
     Ok(Copied { begin, rows })
 }
 

@@ -324,6 +324,13 @@ pub enum Fact {
         /// The version that folds this and the following.
         to: u32,
     },
+    /// Another hub leads from here on.
+    LeaderChanged {
+        /// Its term.
+        term: u64,
+        /// Its name.
+        replica: Box<str>,
+    },
     /// From here on at most so many removals of derived objects are remembered.
     TombstonesBounded {
         /// The bound.
@@ -424,6 +431,7 @@ impl Fact {
             | Self::BrakeEngaged { .. }
             | Self::BrakeReleased { .. }
             | Self::FoldVersionChanged { .. }
+            | Self::LeaderChanged { .. }
             | Self::TombstonesBounded { .. }
             | Self::PolicyApplied { .. }
             | Self::PrecedenceContested { .. }
@@ -477,6 +485,7 @@ impl Fact {
             | Self::SelfPreservationEntered { .. }
             | Self::BrakeEngaged { .. }
             | Self::FoldVersionChanged { .. }
+            | Self::LeaderChanged { .. }
             | Self::TombstonesBounded { .. }
             | Self::PrecedenceContested { .. }
             | Self::JoinTokenUsed { .. } => return None,
@@ -516,6 +525,7 @@ impl Fact {
             Self::BrakeEngaged { .. } => "brake_engaged",
             Self::BrakeReleased { .. } => "brake_released",
             Self::FoldVersionChanged { .. } => "fold_version_changed",
+            Self::LeaderChanged { .. } => "leader_changed",
             Self::TombstonesBounded { .. } => "tombstones_bounded",
             Self::PolicyApplied { .. } => "policy_applied",
             Self::PrecedenceContested { .. } => "precedence_contested",

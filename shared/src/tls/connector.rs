@@ -26,6 +26,7 @@ use super::{
     dial::{BoxedIo, Dial},
     live::LiveCredentials,
     metrics::{Handshake, TlsMetrics},
+    race::race,
 };
 use crate::model::KeyFingerprint;
 
@@ -137,26 +138,28 @@ impl HubConnector {
         dialled
     }
 
+    /// Addresses race, so that a hub whose machine is gone delays nobody for long.
     async fn reach(self) -> Result<HubStream, HubUnreachable> {
-        let mut attempts = Vec::with_capacity(self.addresses.len());
         let first = self.first.load(Ordering::Relaxed);
-        for turn in 0..self.addresses.len() {
-            let position = first.wrapping_add(turn) % self.addresses.len();
-            let address = &self.addresses[position];
-            match timeout(ATTEMPT_TIMEOUT, self.attempt(address)).await {
-                Ok(Ok(stream)) => {
-                    self.first.store(position, Ordering::Relaxed);
-                    return Ok(TokioIo::new(stream));
-                }
-                Ok(Err(error)) => attempts.push((address.clone(), reason(&error))),
-                Err(_) => {
-                    self.metrics.handshake(Handshake::TimedOut);
-                    let seconds = ATTEMPT_TIMEOUT.as_secs();
-                    attempts.push((address.clone(), format!("no TLS answer within {seconds} s")));
-                }
+        let count = self.addresses.len();
+        let positions = (0..count).map(|turn| first.wrapping_add(turn) % count);
+        let reached = race(positions, |position| self.reach_at(position));
+        let (position, stream) = reached.await.map_err(|attempts| HubUnreachable { attempts })?;
+        self.first.store(position, Ordering::Relaxed);
+        Ok(TokioIo::new(stream))
+    }
+
+    async fn reach_at(&self, position: usize) -> Result<(usize, TlsStream<BoxedIo>), (HubAddress, String)> {
+        let address = &self.addresses[position];
+        match timeout(ATTEMPT_TIMEOUT, self.attempt(address)).await {
+            Ok(Ok(stream)) => Ok((position, stream)),
+            Ok(Err(error)) => Err((address.clone(), reason(&error))),
+            Err(_) => {
+                self.metrics.handshake(Handshake::TimedOut);
+                let seconds = ATTEMPT_TIMEOUT.as_secs();
+                Err((address.clone(), format!("no TLS answer within {seconds} s")))
             }
         }
-        Err(HubUnreachable { attempts })
     }
 
     async fn attempt(&self, address: &HubAddress) -> io::Result<TlsStream<BoxedIo>> {

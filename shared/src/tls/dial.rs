@@ -1,7 +1,7 @@
 //! Opens the byte stream to a hub's address. TCP in production; a simulated network brings its own [`Dial`].
 //! It knows nothing of TLS.
 
-use std::{io, time::Duration};
+use std::{io, net::SocketAddr, time::Duration};
 
 use futures::future::BoxFuture;
 use tokio::{
@@ -10,7 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::address::HubAddress;
+use super::{address::HubAddress, race::race};
 
 /// Longest time for a connection to one IP address of a hub.
 const TCP_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
@@ -45,19 +45,21 @@ impl Dial for TcpDial {
                     "the name cannot be resolved (is it right, does DNS answer?)",
                 )
             })?;
-            let mut last = io::Error::new(io::ErrorKind::NotFound, "the name has no addresses");
-            for ip in resolved.take(IP_ADDRESSES_MAX) {
-                match timeout(TCP_CONNECT_TIMEOUT, TcpStream::connect(ip)).await {
-                    Ok(Ok(socket)) => {
-                        socket.set_nodelay(true)?;
-                        return Ok(Box::new(socket) as BoxedIo);
-                    }
-                    Ok(Err(error)) => last = hinted(&error, &format!("{ip}")),
-                    Err(_) => last = silent(ip),
-                }
-            }
-            Err(last)
+            let connected = race(resolved.take(IP_ADDRESSES_MAX), connect).await;
+            let socket = connected.map_err(|mut failures| {
+                let none = || io::Error::new(io::ErrorKind::NotFound, "the name has no addresses");
+                failures.pop().unwrap_or_else(none)
+            })?;
+            socket.set_nodelay(true)?;
+            Ok(Box::new(socket) as BoxedIo)
         })
+    }
+}
+
+async fn connect(ip: SocketAddr) -> io::Result<TcpStream> {
+    match timeout(TCP_CONNECT_TIMEOUT, TcpStream::connect(ip)).await {
+        Ok(connected) => connected.map_err(|error| hinted(&error, &format!("{ip}"))),
+        Err(_) => Err(silent(ip)),
     }
 }
 
@@ -65,7 +67,7 @@ fn hinted(error: &io::Error, hint: &str) -> io::Error {
     io::Error::new(error.kind(), format!("{hint}: {error}"))
 }
 
-fn silent(ip: std::net::SocketAddr) -> io::Error {
+fn silent(ip: SocketAddr) -> io::Error {
     let seconds = TCP_CONNECT_TIMEOUT.as_secs();
     let reason = format!("{ip}: no answer within {seconds} s (does a firewall drop the packets?)");
     io::Error::new(io::ErrorKind::TimedOut, reason)

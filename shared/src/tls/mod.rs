@@ -36,6 +36,7 @@ mod pinned;
 mod places;
 mod provider;
 mod proxy;
+mod race;
 mod reload;
 mod roots;
 mod served;

@@ -198,6 +198,10 @@ fn fact_from_proto(fact: ProtoFact) -> Taken<Fact> {
             from: change.from,
             to: change.to,
         },
+        ProtoFact::LeaderChanged(changed) => Fact::LeaderChanged {
+            term: changed.term,
+            replica: changed.replica.into(),
+        },
         ProtoFact::TombstonesBounded(bound) => Fact::TombstonesBounded { max: bound.max },
         ProtoFact::PolicyApplied(applied) => policy::applied_from_proto(applied)?,
         ProtoFact::PrecedenceContested(contested) => policy::contested_from_proto(contested)?,

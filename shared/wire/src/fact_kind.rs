@@ -11,7 +11,7 @@ use super::invalid_fact::{InvalidFact, undecodable};
 use model::sync::RefusalReason;
 
 /// The kinds of `Fact` by their field numbers, in order.
-const KINDS: [(u32, &str); 35] = [
+const KINDS: [(u32, &str); 36] = [
     (1, "export_upserted"),
     (2, "export_removed"),
     (3, "endpoint_slice_upserted"),
@@ -47,6 +47,7 @@ const KINDS: [(u32, &str); 35] = [
     (52, "member_key_certified"),
     (53, "member_leaving"),
     (54, "member_stays"),
+    (55, "leader_changed"),
 ];
 /// The last number of what a member reports about its own cluster.
 const LAST_OF_MEMBERS: u32 = 7;

@@ -160,6 +160,10 @@ fn facts() -> Vec<Fact> {
         Fact::MemberLost,
         Fact::FoldVersionChanged { from: 1, to: 2 },
         Fact::TombstonesBounded { max: 3 },
+        Fact::LeaderChanged {
+            term: 3,
+            replica: "hub-1".into(),
+        },
         Fact::MemberJoined {
             key,
             cluster_fingerprint: "uid-of-kube-system".into(),

@@ -59,6 +59,10 @@ pub(super) fn to_proto(fact: &Fact) -> Option<ProtoFact> {
         Fact::FoldVersionChanged { from, to } => {
             ProtoFact::FoldVersionChanged(v1::FoldVersionChanged { from: *from, to: *to })
         }
+        Fact::LeaderChanged { term, replica } => ProtoFact::LeaderChanged(v1::LeaderChanged {
+            term: *term,
+            replica: replica.to_string(),
+        }),
         Fact::TombstonesBounded { max } => ProtoFact::TombstonesBounded(v1::TombstonesBounded { max: *max }),
         // Decisions about the policy are converted beside it.
         Fact::PolicyApplied { .. } | Fact::PrecedenceContested { .. } | Fact::PrecedenceReleased { .. } => {

@@ -61,6 +61,8 @@ fn rows() -> [SnapshotRow; 12] {
         join_token_uses: 0,
         brakes: 0,
         taken_back: 0,
+        term: 0,
+        last_session: SessionId(0),
     };
     let bounded = SnapshotHeader {
         tombstones_max: 3,
@@ -184,6 +186,8 @@ fn the_bytes_of_rows_are_frozen_and_give_the_rows_back() {
     // If it is unknown, its bytes are those of earlier releases.
     let header = SnapshotHeader {
         rules_since: UnixMillis(5),
+        term: 3,
+        last_session: SessionId(1_007),
         ..*header
     };
     rows.push(SnapshotRow::Header(header));

@@ -7,27 +7,28 @@ use std::collections::{BTreeMap, VecDeque};
 use model::{ClusterId, Cursor, SessionId, sync::Source};
 use tokio::sync::{mpsc, oneshot, watch};
 
-use self::disk::Retaining;
+pub use self::views::view_of;
+use self::{disk::Retaining, views::import_rules_of};
 use super::{
     core::{Batch, Core, Options},
     disk_room::DiskRoom,
     handle::{SessionEvent, SessionSink, Work},
     present::{Present, Publisher},
-    publication::publication,
     published::Published,
     request::{Admission, NotAdmitted, Operated, Reply, Request, Token},
     segments,
     service::ServiceTold,
+    takeover::Takeover,
 };
 use crate::snapshot;
 use crate::{
     bounds::Bounds,
     clock::Moment,
     metrics::WriterMetrics,
-    view::{ImportRules, Publication, SharedView, View},
+    view::{ImportRules, Publication, SharedView},
 };
 use event_log::{self, AppendError, Failure, Log, LogError};
-use fold::{Change, Rejection, State};
+use fold::{Rejection, State};
 
 /// Why the writer ended by itself: the process ends with it.
 #[derive(Debug, thiserror::Error)]
@@ -41,9 +42,12 @@ pub enum WriterError {
 }
 
 impl WriterError {
-    /// Another holder writes the log: this writer wrote nothing, and is not to write any more.
-    pub fn is_fenced(&self) -> bool {
-        matches!(self, Self::Append(AppendError::Fenced(_)))
+    /// Another holder writes the log, or may: this writer told nobody of what it decided, and is not to write any more.
+    pub fn ends_term(&self) -> bool {
+        match self {
+            Self::Append(error) => error.ends_term(),
+            Self::Log(error) => matches!(error, LogError::Term(_)),
+        }
     }
 }
 
@@ -116,7 +120,8 @@ impl Writer {
         let recorded_at = state.recorded_at();
         // Bounded by the parts of the batches in flight.
         let (completed, completions) = mpsc::unbounded_channel();
-        let mut core = Core::new(state, durable, recorded_at, options, at.now()).within(log.limits());
+        let core = Core::new(state, durable, recorded_at, options, at.now());
+        let mut core = core.within(log.limits()).in_term(log.term());
         let writer = Self {
             publisher: Publisher::new(core.published()),
             core,
@@ -144,6 +149,12 @@ impl Writer {
         (writer, view, completions)
     }
 
+    /// The same for a hub that takes the lead from another.
+    pub fn taking_over(mut self, takeover: Takeover, at: Moment) -> Self {
+        self.core = self.core.taking_over(takeover, at.now());
+        self
+    }
+
     /// Its bounds.
     pub fn bounds(&self) -> Bounds {
         self.core.bounds()
@@ -167,7 +178,7 @@ impl Writer {
             // The next start is not to find the same difference.
             self.snapshot_wanted = true;
         }
-        self.core.adopt_rules(at.wall);
+        self.core.begin(at.wall);
         let stats = self.log.stats();
         self.look_at_the_disk(&stats);
         self.look_at_the_state();
@@ -312,8 +323,16 @@ impl Writer {
     fn may_append(&self) -> bool {
         match self.in_flight.len() {
             0 => !self.core.is_idle(),
-            some => some < self.bounds().batches_in_flight && self.is_batch_full(),
+            some => {
+                some < self.bounds().batches_in_flight && self.is_batch_full() && !self.waits_for_a_confirm()
+            }
         }
+    }
+
+    /// A batch without events is out, and nothing is appended behind it: an append's completion could come before its own.
+    fn waits_for_a_confirm(&self) -> bool {
+        let last = self.in_flight.back().and_then(|last| last.parts.back());
+        last.is_some_and(|part| part.events == 0)
     }
 
     fn append(&mut self, at: Moment) -> Result<(), WriterError> {
@@ -353,15 +372,27 @@ impl Writer {
             let what = format!("the log will stand at {follows}, the state at {}", batch.head);
             return Err(refused(what).into());
         }
-        if parts.is_empty() {
+        if parts.is_empty() && !self.log.is_shared() {
             self.release(batch, published, at);
-        } else {
-            self.in_flight.push_back(InFlight {
-                batch,
-                published,
-                parts,
+            return Ok(());
+        }
+        if parts.is_empty() {
+            // Nothing of it is in the log. Only an answer to a question asked from now on says that this hub still leads.
+            let completed = self.completed.clone();
+            self.log.confirm(Box::new(move |outcome| {
+                let _ = completed.send(Completed(outcome));
+            }));
+            parts.push_back(Part {
+                events: 0,
+                bytes: 0,
+                appended_at_micros: at.micros,
             });
         }
+        self.in_flight.push_back(InFlight {
+            batch,
+            published,
+            parts,
+        });
         Ok(())
     }
 
@@ -371,7 +402,9 @@ impl Writer {
         let Some(oldest) = self.in_flight.front_mut() else {
             return Err(refused("it completed what was not appended").into());
         };
-        if let Some(part) = oldest.parts.pop_front() {
+        if let Some(part) = oldest.parts.pop_front()
+            && part.events > 0
+        {
             let micros = at.micros.saturating_sub(part.appended_at_micros);
             self.metrics.observe_batch(part.events, part.bytes, micros);
         }
@@ -523,6 +556,7 @@ impl Writer {
                 written => written?,
             }
         }
+        self.log.resign(None);
         Ok(())
     }
 }
@@ -539,39 +573,9 @@ fn is_snapshot_due(bounds: Bounds, events: u64, facts: u64) -> bool {
             .max(bounds.snapshot_events_per_fact * facts)
 }
 
-/// The view of a state in which everything is durable.
-pub fn view_of(state: &State, head: Cursor) -> View {
-    let mut view = View::new(head, state.tombstone_floor());
-    let objects = state.all_derived().map(|(key, derived)| Change {
-        key: key.clone(),
-        revision: derived.revision,
-        content: Some(derived.content.clone()),
-    });
-    let removed = state.tombstones().map(|(key, revision)| Change {
-        key: key.clone(),
-        revision,
-        content: None,
-    });
-    view.publish(
-        head,
-        objects.chain(removed).filter_map(publication).collect(),
-        state.tombstones_max() as usize,
-    );
-    view.set_import_rules(import_rules_of(state));
-    view
-}
-
-/// The rules on imports in force, as the view has them.
-fn import_rules_of(state: &State) -> Option<ImportRules> {
-    let applied = state.policy()?;
-    Some(ImportRules {
-        since: applied.imports_since?,
-        policy: applied.policy.clone(),
-    })
-}
-
 mod disk;
 mod epoch;
 mod state_room;
 #[cfg(test)]
 mod tests;
+mod views;

@@ -19,7 +19,7 @@ use super::{
     core::{Core, Open},
     request::{
         Admission, AdmitRequest, CursorCheck, HEARTBEAT_INTERVAL_MILLIS, Holder, HolderAnswer, NotAdmitted,
-        Reply, SILENCE_MAX_MILLIS, TERM, Token, UNACKNOWLEDGED_MAX,
+        Reply, SILENCE_MAX_MILLIS, Token, UNACKNOWLEDGED_MAX,
     },
     waiting::Waiting,
 };
@@ -243,8 +243,9 @@ impl Core {
     }
 
     fn open(&mut self, cluster: &ClusterId, key: KeyFingerprint, hello: &Hello, now: u64) -> SessionId {
-        // Recorded time only grows, across restarts too, and so does this: unique without being stored.
-        let session = SessionId(self.recorded_at().0.max(self.last_session.0 + 1));
+        // Recorded time only grows, and the log knows numbers that ran ahead of it: unique across restarts and terms.
+        let last = self.last_session.max(self.state.last_session());
+        let session = SessionId(self.recorded_at().0.max(last.0 + 1));
         self.last_session = session;
         let open = Open {
             session,
@@ -324,7 +325,7 @@ impl Core {
             heartbeat_interval_millis: HEARTBEAT_INTERVAL_MILLIS as u32,
             silence_max_millis: SILENCE_MAX_MILLIS as u32,
             unacknowledged_max: UNACKNOWLEDGED_MAX,
-            term: TERM,
+            term: self.term,
             hubs: vec![HubAddress {
                 name: self.options.hub.clone(),
                 address: None,

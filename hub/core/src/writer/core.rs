@@ -8,7 +8,7 @@ use std::{
 };
 
 use model::{
-    ChainHash, ChangedBy, ClusterId, ConflictReason, Cursor, DenialReason, Epoch, Event, Fact, FactKey,
+    ChainHash, ChangedBy, ClusterId, ConflictReason, Cursor, DenialReason, Epoch, Fact, FactKey,
     KeyFingerprint, ListingGroup, SessionId, UnixMillis,
     sync::{Observation, ObservedItem, RefusalReason, Refused, Source},
 };
@@ -23,7 +23,7 @@ use super::{
     heard::Heard,
     publication::{concerns_sources, publication},
     published::Published,
-    request::{Dealt, Reply, Request},
+    request::{Dealt, Reply, Request, TERM},
     self_preservation::SelfPreservation,
     stored::Stored,
     waiting::Waiting,
@@ -90,9 +90,12 @@ pub struct Core {
     connected: Arc<BTreeSet<ClusterId>>,
     pub(super) sessions_changed: bool,
     pub(super) listed: Arc<BTreeSet<ClusterId>>,
-    /// Members whose membership ended, or that were forgotten, in this process's life: an end in the log may be that of
-    /// an old copy.
-    ended: BTreeSet<ClusterId>,
+    /// Members whose membership ended, or that were forgotten, while this process was level with the log: an earlier end may
+    /// be that of an old copy.
+    pub(super) ended: BTreeSet<ClusterId>,
+    /// The hub's name, if it took the lead from another one; and its term.
+    pub(super) replica: Option<Box<str>>,
+    pub(super) term: u64,
     pub(super) heard: Heard,
     pub(super) self_preservation: SelfPreservation,
     pub(super) departures: Departures,
@@ -153,6 +156,8 @@ impl Core {
             sessions_changed: false,
             listed: Arc::default(),
             ended: BTreeSet::new(),
+            replica: None,
+            term: TERM,
             heard: Heard::new(now),
             self_preservation: SelfPreservation::default(),
             departures,
@@ -286,6 +291,7 @@ impl Core {
             connected: self.connected.clone(),
             listed: self.listed.clone(),
             limits: self.limits,
+            term: self.term,
         }
     }
 
@@ -554,23 +560,6 @@ impl Core {
             self.batch
                 .publications
                 .extend(changes.into_iter().filter_map(publication));
-        }
-    }
-
-    /// Returns true if this process can vouch for the objects from there: the cluster will list, or was seen to end.
-    pub(super) fn vouches_for(&self, cluster: &ClusterId) -> bool {
-        self.ended.contains(cluster) || self.state.current_member(cluster).is_some()
-    }
-
-    /// Updates the ended members: one that joins has not ended.
-    fn note_end(&mut self, event: &Event) {
-        let Some(cluster) = &event.cluster else { return };
-        match event.fact.fact {
-            Fact::MemberJoined { .. } => drop(self.ended.remove(cluster)),
-            Fact::MemberLeft | Fact::MemberEvicted { .. } | Fact::MemberForgotten { .. } => {
-                self.ended.insert(cluster.clone());
-            }
-            _ => {}
         }
     }
 }

@@ -14,6 +14,10 @@ pub(super) const TICK_LATENESS_MILLIS: u64 = 250;
 /// another node ends before.
 pub(super) const GOODBYE_MILLIS: u64 = 10 * 60 * 1_000;
 
+/// A hub that takes the lead from another gives every member so much more, in milliseconds: all of them connect again at
+/// once.
+pub(super) const TAKEOVER_GRACE_MILLIS: u64 = 10_000;
+
 /// Time at which each member was last heard, in monotonic milliseconds.
 #[derive(Debug)]
 pub(super) struct Heard {
@@ -36,6 +40,12 @@ impl Heard {
             at: BTreeMap::new(),
             away: BTreeMap::new(),
         }
+    }
+
+    /// Another hub led until now: members need longer to come than after a restart.
+    pub(super) fn takes_over(&mut self, now: u64) {
+        self.started_at = now + TAKEOVER_GRACE_MILLIS;
+        self.time_given_at = self.started_at;
     }
 
     /// A sign of life.

@@ -9,6 +9,7 @@
 //!   `publication.rs`: what changed, as the view has it. `stored.rs`: which facts the log has as differences, pure.
 //! * `actor.rs`: takes requests, appends, publishes, answers: in this order, never another. Stepped from outside.
 //! * `published.rs`: what questions are answered from, pure. `present.rs`: where they find it; they never reach the writer.
+//! * `takeover.rs`: what a hub begins with that takes the lead from another, pure.
 //! * `service.rs`: tells people when the clusterset is not served.
 //! * `thread.rs`: the thread that steps it. `handle.rs`: how sessions and operators reach it, bounded.
 
@@ -36,6 +37,7 @@ mod segments;
 mod self_preservation;
 mod service;
 mod stored;
+mod takeover;
 mod thread;
 mod totals;
 mod waiting;
@@ -58,5 +60,6 @@ pub use self::{
         Admission, AdmitRequest, Certification, CursorCheck, CursorVerdict, Dealt, Describe, Holder,
         HolderAnswer, NotAdmitted, Operated, Pinged, Reply, Request, Token,
     },
+    takeover::{Takeover, note_end},
     totals::{STATE_ALARM_PERCENT, Total, fullest},
 };

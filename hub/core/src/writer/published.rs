@@ -26,6 +26,8 @@ pub struct Published {
     pub listed: Arc<BTreeSet<ClusterId>>,
     /// Limits of an append to the log.
     pub limits: Limits,
+    /// The term of this hub.
+    pub term: u64,
 }
 
 impl Published {

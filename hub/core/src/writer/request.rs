@@ -19,8 +19,8 @@ pub const SILENCE_MAX_MILLIS: u64 = 10_000;
 /// Observations that a member may have unacknowledged. Every Welcome states it.
 pub const UNACKNOWLEDGED_MAX: u32 = 8_192;
 
-/// The term of a hub that leads for ever, as the only one does. Every Welcome and every answer states it; a hub that
-/// takes over from another will state a greater one.
+/// The term of a hub that leads for ever, as the only one does. Every Welcome and every answer states the term; a hub that
+/// takes over from another states a greater one.
 pub const TERM: u64 = 1;
 
 /// Names one question of the shell, so that the answer finds its way back.

@@ -14,8 +14,8 @@ use super::{
     types::{AskId, Now, Output, TermEnd, Token, WriteError},
 };
 use crate::engine::{
-    Answer, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Base, Beat, Commit, EngineBatch, EngineError, Head, Refusal,
-    Replica, Request,
+    Answer, BATCH_BYTES_MAX, BATCH_EVENTS_MAX, Base, Beat, Commit, EngineBatch, EngineError, Head, Position,
+    Refusal, Replica, Request,
 };
 
 /// Appends and confirmations that may wait each.
@@ -75,6 +75,7 @@ enum Write {
         calls: Vec<(Token, Cursor)>,
     },
     Beat(Beat),
+    Trim(Position),
 }
 
 /// A term as its leader sees it.
@@ -95,6 +96,7 @@ pub(super) struct Leading {
     beats: u64,
     beat_at: u64,
     begins_segment: bool,
+    trim: Option<Position>,
     resigns: Option<Option<Replica>>,
 }
 
@@ -114,6 +116,7 @@ impl Leading {
             beats: 0,
             beat_at: asked_at + BEAT_MILLIS,
             begins_segment: false,
+            trim: None,
             resigns: None,
         }
     }
@@ -183,6 +186,11 @@ impl Leading {
         self.begins_segment = true;
     }
 
+    /// Removes the batches before a position, between two commits.
+    pub(super) fn trim(&mut self, below: Position) {
+        self.trim = Some(below);
+    }
+
     /// Takes nothing more, and gives the lead up after what is queued.
     pub(super) fn resign(&mut self, next: Option<Replica>) {
         self.resigns.get_or_insert(next);
@@ -213,6 +221,10 @@ impl Leading {
                     head: self.head.clone(),
                     beat: beat.clone(),
                 },
+                Write::Trim(below) => Request::Trim {
+                    head: self.head.clone(),
+                    below: *below,
+                },
             };
             out.push(Output::Ask { ask, request });
         }
@@ -236,6 +248,9 @@ impl Leading {
     }
 
     fn next_write(&mut self, now: Now) -> Option<Write> {
+        if let Some(below) = self.trim.take() {
+            return Some(Write::Trim(below));
+        }
         match self.queue.pop_front() {
             Some(Queued::Epoch { token, epoch }) => Some(self.epoch_commit(token, epoch)),
             Some(Queued::Batch {
@@ -338,6 +353,7 @@ impl Leading {
         match flight.write {
             Write::Commit { .. } => self.commit_answered((ask, asked_at), flight, outcome, now, out),
             Write::Beat(_) => self.beat_answered((ask, asked_at), flight, outcome, now, out),
+            Write::Trim(below) => self.trim_answered((ask, asked_at), below, &outcome, out),
         }
     }
 
@@ -428,6 +444,25 @@ impl Leading {
                 self.beat_at = now.ticks + RETRY_MILLIS;
                 None
             }
+        }
+    }
+
+    /// A trim without an answer is tried again when the next one is due: late, it meets another head or removes the same.
+    fn trim_answered(
+        &mut self,
+        asked: (AskId, u64),
+        below: Position,
+        outcome: &Result<Answer, EngineError>,
+        out: &mut Vec<Output>,
+    ) -> Option<TermEnd> {
+        match outcome {
+            Ok(Answer::Done) => {
+                out.push(Output::Trimmed(below));
+                self.confirmed(asked, out);
+                None
+            }
+            Ok(Answer::HeadIs(head)) if head.as_ref() != Some(&self.head) => Some(TermEnd::Fenced),
+            _ => None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! One hub's part in a log that several hubs share: it follows, takes the lead, commits, and gives the lead up.
 //!
 //! * `types`: inputs and outputs. `following`: what to apply of an answer. `quiet`, `rank`: when to take the lead.
-//! * `sealing`: taking it. `leading`: a term.
+//! * `sealing`: taking it. `leading`: a term. `tail`: which batches stay in the engine.
 //!
 //! The machine performs no IO. Time is an argument, and every decision follows from inputs.
 
@@ -10,6 +10,7 @@ mod leading;
 mod quiet;
 mod rank;
 mod sealing;
+mod tail;
 #[cfg(test)]
 mod tests;
 mod types;
@@ -22,7 +23,9 @@ use self::{
     quiet::Quiet,
     rank::{is_longest, is_somebody_ahead, rank},
     sealing::{Sealed, Sealing},
+    tail::Tail,
 };
+pub use tail::{TAIL_BYTES, TAIL_BYTES_MAX};
 pub use types::{AskId, Held, Input, Now, Output, Settings, Standing, TermEnd, Token, WriteError};
 
 use crate::engine::{
@@ -59,6 +62,7 @@ pub struct Machine {
     announce_at: u64,
     /// The announced hubs, and the time of the question.
     hubs: (Vec<HubRow>, Option<u64>),
+    tail: Tail,
 }
 
 enum State {
@@ -91,9 +95,11 @@ enum Place {
 impl Machine {
     /// The part of a hub that starts with this log on disk.
     pub fn new(settings: Settings, held: Held, now: Now) -> Self {
+        let tail = Tail::new(settings.tail_bytes, settings.tail_bytes_max, now.ticks);
         Self {
             settings,
             held,
+            tail,
             synced: held.at,
             is_able: false,
             ids: Ids::default(),
@@ -139,6 +145,18 @@ impl Machine {
 
     /// Takes an input and returns what is to be done, in order.
     pub fn on(&mut self, input: Input, now: Now) -> Vec<Output> {
+        let out = self.take(input, now);
+        for output in &out {
+            match output {
+                Output::Apply(batch) => self.tail.push(batch),
+                Output::Trimmed(below) => self.tail.trimmed(*below),
+                _ => {}
+            }
+        }
+        out
+    }
+
+    fn take(&mut self, input: Input, now: Now) -> Vec<Output> {
         let mut out = Vec::new();
         match input {
             Input::Tick => {}
@@ -322,6 +340,16 @@ impl Machine {
                 }
             }
             State::Leading(leading) => {
+                if let Some(mine) = self.synced
+                    && let Some(trim) = self
+                        .tail
+                        .look(&self.hubs.0, &self.settings.replica, mine, now.ticks)
+                {
+                    if trim.leaves_behind {
+                        out.push(Output::LeavesBehind(trim.below));
+                    }
+                    leading.trim(trim.below);
+                }
                 if let Some(end) = leading.step(now, &mut self.ids, out) {
                     self.end(&end, now, out);
                 }

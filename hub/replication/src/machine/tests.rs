@@ -3,6 +3,7 @@
 mod by_hand;
 mod hubs;
 mod leading;
+mod tail;
 mod watching;
 
 use self::hubs::{Guarded, STEP, SimulatedHubs};
@@ -104,6 +105,8 @@ fn whatever_goes_wrong_the_laws_hold() {
         ("copies", 40),
         ("epochs begun", 250),
         ("segments", 500),
+        ("trims", 500),
+        ("hubs left behind", 100),
         ("pauses", 150),
         ("cuts", 100),
         ("standstills", 50),

@@ -4,7 +4,8 @@ use bytes::Bytes;
 use model::{Clusterset, Cursor, Epoch, UnixMillis};
 
 use crate::engine::{
-    Answer, Base, EngineBatch, EngineError, EngineId, Head, Instance, Refusal, Replica, Request, Term,
+    Answer, Base, EngineBatch, EngineError, EngineId, Head, Instance, Position, Refusal, Replica, Request,
+    Term,
 };
 
 /// A moment of the caller's two clocks.
@@ -45,6 +46,10 @@ pub struct Settings {
     pub origin: Option<EngineId>,
     /// Random bits for epochs that it begins.
     pub random: u64,
+    /// Bytes of batches that stay in the engine, [`super::TAIL_BYTES`] where the engine has one log.
+    pub tail_bytes: u64,
+    /// Bytes above which the oldest go although a hub lacks them, at most [`super::TAIL_BYTES_MAX`].
+    pub tail_bytes_max: u64,
 }
 
 /// The log that a hub has on disk.
@@ -132,6 +137,11 @@ pub enum Output {
         /// The log has events that the engine's log never had.
         diverged: bool,
     },
+    /// The engine removed the batches before a position.
+    Trimmed(Position),
+    /// The batches before a position are about to go, although a hub lacks some: until it has copied the log, there is one
+    /// copy fewer.
+    LeavesBehind(Position),
     /// This hub leads from here on.
     Lead(Head),
     /// A call has its outcome.

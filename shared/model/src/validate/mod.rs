@@ -93,6 +93,7 @@ pub fn fact(fact: &Fact) -> Result<(), InvalidValue> {
         | Fact::BrakeEngaged { .. }
         | Fact::BrakeReleased { .. }
         | Fact::FoldVersionChanged { .. }
+        | Fact::LeaderChanged { .. }
         | Fact::TombstonesBounded { .. }
         | Fact::PolicyApplied { .. }
         | Fact::PrecedenceContested { .. }

@@ -199,6 +199,7 @@ pub fn hub_fact() -> impl Strategy<Value = Fact> {
         any::<(u32, u32)>().prop_map(|(removed, exports)| Fact::BrakeEngaged { removed, exports }),
         prop_oneof![Just(Box::from("")), dns_label()].prop_map(|operator| Fact::BrakeReleased { operator }),
         any::<(u32, u32)>().prop_map(|(from, to)| Fact::FoldVersionChanged { from, to }),
+        (any::<u64>(), dns_label()).prop_map(|(term, replica)| Fact::LeaderChanged { term, replica }),
         any::<u32>().prop_map(|max| Fact::TombstonesBounded { max }),
         (dns_label(), policy()).prop_map(|(operator, policy)| Fact::PolicyApplied { operator, policy }),
         (

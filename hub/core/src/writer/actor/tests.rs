@@ -7,6 +7,8 @@ use crate::replay;
 use event_log::{Faults, Limits, MemoryDisk, MemoryLog, Retention};
 use fold::Command;
 
+mod shared;
+
 const AT: Moment = Moment {
     micros: 1_000_000,
     wall: UnixMillis(2_000),
@@ -189,7 +191,7 @@ fn who_is_fenced_answers_nobody_and_says_that_it_is_no_failure_of_the_disk() {
     hand.log.append_and_wait(other).expect("the log is theirs, too");
     let mut answer = hand.decide(2);
     let fenced = hand.settle().expect_err("the head is another");
-    assert!(fenced.is_fenced(), "{fenced}");
+    assert!(fenced.ends_term(), "{fenced}");
     assert!(answer.try_recv().is_err(), "answered, and never recorded");
     assert_eq!(hand.shown(), before);
 
@@ -200,7 +202,7 @@ fn who_is_fenced_answers_nobody_and_says_that_it_is_no_failure_of_the_disk() {
     failing.settle().expect("nothing fails");
     let failed = AppendError::Failed(Failure("the disk".into()));
     let ended = failing.writer.on_completed(Completed(Err(failed)), AT);
-    assert!(!ended.expect_err("it failed").is_fenced());
+    assert!(!ended.expect_err("it failed").ends_term());
 }
 
 #[test]

@@ -4,8 +4,8 @@ use bytes::Bytes;
 use model::{Cursor, Epoch, UnixMillis};
 
 use super::super::{
-    AskId, Held, Input, Machine, Now, Output, Settings, Standing, TICK_MILLIS, TermEnd, Token, WriteError,
-    following::epoch_start,
+    AskId, Held, Input, Machine, Now, Output, Settings, Standing, TAIL_BYTES, TAIL_BYTES_MAX, TICK_MILLIS,
+    TermEnd, Token, WriteError, following::epoch_start,
 };
 use crate::{
     engine::{
@@ -77,6 +77,8 @@ impl Hub {
             takeover_after_millis: 1_500,
             origin,
             random: 5,
+            tail_bytes: TAIL_BYTES,
+            tail_bytes_max: TAIL_BYTES_MAX,
         };
         let mut hub = Self {
             machine: Machine::new(settings, held, Self::at(0)),

@@ -20,6 +20,8 @@ use crate::{
     testing::{Dice, LinkFaults, SimulatedEngine, suite::clusterset},
 };
 
+/// So little stays in the engine that logs which were away are copied.
+const TAIL_BYTES: u64 = 4 * 1024;
 /// Milliseconds of a step.
 pub(super) const STEP: u64 = 10;
 const ENGINE: EngineId = EngineId([7; 16]);
@@ -192,6 +194,8 @@ impl SimulatedHubs {
             takeover_after_millis: 1_500,
             origin: is_origin.then_some(ENGINE),
             random: u64::from(self.instances),
+            tail_bytes: TAIL_BYTES,
+            tail_bytes_max: 4 * TAIL_BYTES,
         };
         let held = Held {
             at: disk.at,
@@ -355,6 +359,8 @@ impl SimulatedHubs {
             }
             Output::NewLog(at) => self.hubs[index].disk.at = Some(at),
             Output::Copy { .. } => self.hubs[index].copies = true,
+            Output::Trimmed(_) => self.guarded.note("trims"),
+            Output::LeavesBehind(_) => self.guarded.note("hubs left behind"),
             Output::Lead(head) => {
                 self.guarded.note("terms");
                 assert_eq!(
