@@ -21,7 +21,7 @@ const FURTHER: Told = Told {
     seeds: 8,
     edits: EDITS,
 };
-const EDITS: u32 = 8;
+const EDITS: u32 = 9;
 /// Two management clusters are played on, at the pace of upstream's manager.
 const LIMIT: Duration = Duration::from_secs(600);
 

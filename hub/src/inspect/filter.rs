@@ -8,7 +8,7 @@ use tonic::Status;
 use super::{Shown, Sight, access};
 
 /// Every kind of event, as [`shared::model::Fact::kind`] spells it.
-pub(super) const KINDS: [&str; 35] = [
+pub(super) const KINDS: [&str; 36] = [
     "export_upserted",
     "export_removed",
     "endpoint_slice_upserted",

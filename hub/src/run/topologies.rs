@@ -140,8 +140,7 @@ impl Topologies {
                 at_once: rollouts.into(),
                 patience_millis: own::PATIENCE_MILLIS,
             };
-            let watched = (observer.edited(), hub.clock);
-            let owner = Owner::new(client(), log, waves, watched, metrics, leading());
+            let owner = Owner::new(client(), log, waves, hub.clock, metrics, leading());
             let kept = lead.clone().keep(owner.run());
             spawn("the keeper of topologies", Box::pin(kept));
         }

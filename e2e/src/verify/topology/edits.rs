@@ -156,6 +156,37 @@ pub(super) const EDITS: &[Edit] = &[
         },
     },
     Edit {
+        name: "a machine pool comes or goes",
+        make: |world, namespace, _| {
+            let edit = |topology: &mut Value| {
+                let pools = &mut topology["workers"]["machinePools"];
+                let mut all = pools.as_array().cloned().unwrap_or_default();
+                match all.iter().position(|one| one["name"] == "mp-1") {
+                    Some(at) => drop(all.remove(at)),
+                    None => all.push(json!({"class": "spot", "name": "mp-1", "replicas": 0})),
+                }
+                *pools = json!(all);
+            };
+            world.topology(namespace, edit).boxed()
+        },
+    },
+    Edit {
+        name: "an override, labels, time limits and failure domains of a machine pool",
+        make: |world, namespace, draw| {
+            let seconds = draw.random_range(1..30_000_u16);
+            let edit = move |topology: &mut Value| {
+                let pool = &mut topology["workers"]["machinePools"][0];
+                let image = json!({"name": "image", "value": seconds.to_string()});
+                pool["variables"] = json!({"overrides": [image]});
+                pool["metadata"] = json!({"labels": {"tier": seconds.to_string()}});
+                pool["deletion"] = json!({"nodeDeletionTimeoutSeconds": seconds});
+                pool["failureDomains"] = json!([format!("fd-{seconds}"), "fd-0"]);
+                pool["minReadySeconds"] = json!(seconds);
+            };
+            world.topology(namespace, edit).boxed()
+        },
+    },
+    Edit {
         name: "a patch of the class",
         make: |world, namespace, draw| {
             let size = draw.random::<u16>();

@@ -5,12 +5,15 @@
 //! Beside it, on another API server, the hub's own engine keeps the same classes and Clusters through the same edits: both
 //! trees are the same but for names.
 //!
-//! * `ours`: that engine. `trees`: what each of the two says, so that it can be compared.
+//! Each plan is made a second time from the spelling of v1beta1.
+//!
+//! * `older`: that spelling. `ours`: that engine. `trees`: what each of the two says, so that it can be compared.
 //! * `world`: the API server, the manager, and everything that is there. `edits`: what people change.
 //! * `judged`: whether what the manager did is what was planned, and how much of that was seen.
 
 mod edits;
 mod judged;
+mod older;
 mod ours;
 mod trees;
 mod world;
@@ -302,8 +305,8 @@ async fn handed_over(mut world: ManagementCluster) -> anyhow::Result<usize> {
     for (key, object) in &before {
         let (namespace, kind, name) = key;
         // What nothing refers to may go; the Cluster was paused.
-        let stays =
-            used.contains(&(namespace.clone(), kind.clone(), name.clone())) || !kind.ends_with("Template");
+        let stays = used.contains(&(namespace.clone(), kind.clone(), name.clone()))
+            || !(kind.ends_with("Template") || trees::OF_POOLS.contains(&kind.as_str()));
         if *namespace == edited.namespace || kind == "Cluster" || !stays {
             continue;
         }

@@ -10,8 +10,13 @@ use serde_json::{Map, Value, json};
 
 use super::world::Export;
 
-/// The label with a machine deployment's name in the topology.
-const DEPLOYMENT: &str = "topology.cluster.x-k8s.io/deployment-name";
+/// The labels with the name of a machine deployment, or pool, in the topology.
+const WORKERS: [&str; 2] = [
+    "topology.cluster.x-k8s.io/deployment-name",
+    "topology.cluster.x-k8s.io/pool-name",
+];
+/// Kinds of what a machine pool refers to. With it they go, sooner or later.
+pub(super) const OF_POOLS: [&str; 2] = ["Host", "Boot"];
 
 /// Both are the same; how many objects these are.
 pub(super) fn same(theirs: &Export, ours: &Export, namespace: &str) -> anyhow::Result<usize> {
@@ -41,24 +46,22 @@ fn tree(export: &Export, namespace: &str, manager: &str) -> anyhow::Result<BTree
             // A health check has the name of what it is of, and no label of its own.
             let of = (namespace.to_owned(), "MachineDeployment".to_owned(), name.clone());
             let of = export.get(&of).unwrap_or(object);
-            let deployment = of["metadata"]["labels"][DEPLOYMENT].as_str().unwrap_or("-");
+            let mut workers = WORKERS
+                .iter()
+                .map(|label| of["metadata"]["labels"][label].as_str());
+            let workers = workers.find_map(|workers| workers).unwrap_or("-");
             let mut projected = projected(object, fields);
             if let Some(Value::Object(about)) = projected.get_mut("metadata") {
                 // Cluster API's other controllers have a say in them.
                 about.remove("ownerReferences");
             }
-            said.push((
-                kind.clone(),
-                name.clone(),
-                format!("{kind}/{deployment}"),
-                projected,
-            ));
+            said.push((kind.clone(), name.clone(), format!("{kind}/{workers}"), projected));
         }
     }
     // Where upstream's manager has much to do, it makes what Clusters refer to a second time, from what it remembers; ours may
     // not. What only such an object refers to is no more there than it is.
     let forgiven = |kind: &str| manager == UPSTREAM_MANAGER && ["Cloud", "Plane"].contains(&kind);
-    let is_template = |kind: &str| kind.ends_with("Template");
+    let is_template = |kind: &str| kind.ends_with("Template") || OF_POOLS.contains(&kind);
     let mut referred = BTreeSet::new();
     for (kind, .., projected) in &said {
         if !is_template(kind) && !forgiven(kind) {

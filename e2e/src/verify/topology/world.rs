@@ -21,6 +21,7 @@ use kube::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::older;
 use cluster::{
     deploy,
     pretend::{KINDS, definition, resource},
@@ -35,10 +36,11 @@ pub(super) const CLUSTER: &str = "c";
 /// The class, and another that is like it.
 pub(super) const CLASS: &str = "standard";
 pub(super) const OTHER_CLASS: &str = "other";
-const OWN_KINDS: [&str; 5] = [
+const OWN_KINDS: [&str; 6] = [
     "ClusterClass",
     "Cluster",
     "MachineDeployment",
+    "MachinePool",
     "Machine",
     "MachineHealthCheck",
 ];
@@ -246,29 +248,18 @@ impl ManagementCluster {
     /// The same for some of them.
     pub(super) async fn plans_of(&self, namespaces: &[&str]) -> anyhow::Result<BTreeMap<String, Plan>> {
         let export = self.export().await?;
-        let files: Vec<(String, Vec<u8>)> = export
-            .iter()
-            .filter(|((namespace, ..), _)| namespaces.contains(&namespace.as_str()))
-            .map(|((namespace, kind, name), value)| {
-                let file = format!("{namespace}/{kind}/{name}");
-                (file, value.to_string().into_bytes())
-            })
-            .collect();
-        let planned = plans(&files, None).map_err(anyhow::Error::msg)?;
-        let findings: Vec<String> = planned
-            .findings
-            .iter()
-            .take(FINDINGS_SHOWN)
-            .map(ToString::to_string)
-            .collect();
-        ensure!(findings.is_empty(), "our findings: {}", findings.join("; "));
-        let plans: BTreeMap<String, Plan> = planned
-            .plans
-            .into_iter()
-            .map(|plan| (plan.namespace.clone(), plan))
-            .collect();
-        ensure!(plans.len() == namespaces.len(), "not every Cluster has a plan");
-        Ok(plans)
+        let planned = plans_by(&export, namespaces, Value::clone)?;
+        let older = plans_by(&export, namespaces, older::spelled).context("in the spelling of v1beta1")?;
+        for (namespace, plan) in &planned {
+            let of_older = older.get(namespace);
+            ensure!(
+                of_older.is_some_and(|of_older| of_older.changes == plan.changes),
+                "{namespace}: from the spelling of v1beta1 it is another plan: {}; not: {}",
+                of_older.map(places).unwrap_or_default(),
+                places(plan)
+            );
+        }
+        Ok(planned)
     }
 
     /// The output of `clusterclass diff` for the whole cluster, with an object of a file edited, if one is given.
@@ -330,17 +321,17 @@ impl ManagementCluster {
         Ok(said)
     }
 
-    /// Machine deployments of which their controller has not yet said anything about the `spec` that they have now.
+    /// Machine deployments and pools of which their controller has not yet said anything about the `spec` that they have now.
     pub(super) async fn unobserved(&self) -> anyhow::Result<Vec<String>> {
         let export = self.export().await?;
         let is_behind = |one: &Value| {
             let observed = one["status"]["observedGeneration"].as_i64();
             observed.is_some_and(|observed| Some(observed) < one["metadata"]["generation"].as_i64())
         };
-        let deployments = export
-            .iter()
-            .filter(|((_, kind, _), one)| kind == "MachineDeployment" && is_behind(one));
-        Ok(deployments
+        let workers = export.iter().filter(|((_, kind, _), one)| {
+            ["MachineDeployment", "MachinePool"].contains(&kind.as_str()) && is_behind(one)
+        });
+        Ok(workers
             .map(|((namespace, _, name), _)| format!("{namespace}/{name}"))
             .collect())
     }
@@ -357,4 +348,49 @@ impl ManagementCluster {
         let last = &errors[errors.len().saturating_sub(FINDINGS_SHOWN)..];
         format!("errors of the manager: {}", last.join("\n"))
     }
+}
+
+/// The places of a plan, each with what happens there and in which fields.
+fn places(plan: &Plan) -> String {
+    let each = plan.changes.iter().map(|change| {
+        let fields: Vec<&str> = change.fields.iter().map(|one| one.field.as_str()).collect();
+        format!(
+            "{} {} [{}]",
+            change.action.name(),
+            change.place,
+            fields.join(", ")
+        )
+    });
+    each.collect::<Vec<_>>().join("; ")
+}
+
+/// Our plans of objects in some spelling.
+fn plans_by(
+    export: &Export,
+    namespaces: &[&str],
+    spelled: impl Fn(&Value) -> Value,
+) -> anyhow::Result<BTreeMap<String, Plan>> {
+    let files: Vec<(String, Vec<u8>)> = export
+        .iter()
+        .filter(|((namespace, ..), _)| namespaces.contains(&namespace.as_str()))
+        .map(|((namespace, kind, name), value)| {
+            let file = format!("{namespace}/{kind}/{name}");
+            (file, spelled(value).to_string().into_bytes())
+        })
+        .collect();
+    let planned = plans(&files, None).map_err(anyhow::Error::msg)?;
+    let findings: Vec<String> = planned
+        .findings
+        .iter()
+        .take(FINDINGS_SHOWN)
+        .map(ToString::to_string)
+        .collect();
+    ensure!(findings.is_empty(), "our findings: {}", findings.join("; "));
+    let plans: BTreeMap<String, Plan> = planned
+        .plans
+        .into_iter()
+        .map(|plan| (plan.namespace.clone(), plan))
+        .collect();
+    ensure!(plans.len() == namespaces.len(), "not every Cluster has a plan");
+    Ok(plans)
 }

@@ -20,8 +20,9 @@ pub struct Takeover {
 
 impl Core {
     /// Says this term from now on.
-    pub fn in_term(self, term: u64) -> Self {
-        Self { term, ..self }
+    pub fn in_term(mut self, term: u64) -> Self {
+        self.term = term;
+        self
     }
 
     /// Takes the lead over at this time, in monotonic milliseconds.

@@ -2,13 +2,14 @@
 //! keeps them, what an API server is answered that asks, and how a Cluster becomes a member and leaves.
 //!
 //! * [`watch`], [`observe`]: Clusters and classes as they are. [`shadow`]: compared with what they should be.
-//! * [`own`]: keeps them. [`webhook`]: admits them. [`enrol`]: has them join and leave. [`answers`]: explains one.
+//! * [`mirror`]: all objects of topologies, as watches show them. [`own`]: keeps them. [`webhook`]: admits them. [`enrol`]: has them join and leave. [`answers`]: explains one.
 //!
 //! It knows no session, no service and no state of a clusterset but members; [`enrol::Decides`] has its decisions recorded.
 
 pub mod answers;
 pub mod enrol;
 mod explains;
+pub mod mirror;
 pub mod observe;
 pub mod own;
 pub mod shadow;

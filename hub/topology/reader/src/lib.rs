@@ -1,5 +1,9 @@
 //! Owns: the classes, Clusters and objects of these as the API server of a management cluster has them.
 //! Never: writes anything.
+//!
+//! * `kinds.rs`: which kinds have them; pure.
+
+pub mod kinds;
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -32,7 +36,7 @@ const KINDS: [(&str, bool); 5] = [
 /// Clusters may have them. Whoever may not read them still learns of the Clusters without.
 const MACHINE_POOL: &str = "MachinePool";
 /// The label of what machine pools of topologies refer to, as of the pools themselves.
-const OF_POOLS: &str = "topology.cluster.x-k8s.io/pool-name";
+pub const OF_POOLS: &str = "topology.cluster.x-k8s.io/pool-name";
 /// Objects of one answer.
 const PAGE: u32 = 500;
 /// Most objects that are read.
@@ -91,14 +95,7 @@ async fn read_kinds(client: Client, namespaces: &[&str], kinds: &[(&str, bool)])
             None => ensure!(!needed, "the cluster serves no {kind} of {CLUSTER_API_GROUP}"),
         }
     }
-    let mut kinds = BTreeSet::new();
-    for class in reader
-        .objects
-        .iter()
-        .filter(|object| object["kind"] == "ClusterClass")
-    {
-        named(&class["spec"], &mut kinds);
-    }
+    let kinds = kinds::of_classes(&reader.objects);
     for (api_version, kind) in &kinds {
         reader.list_named(api_version, kind).await?;
     }
@@ -125,29 +122,60 @@ pub async fn client(kubeconfig: &Path, context: Option<&str>) -> anyhow::Result<
     api_client(config, ApiMetrics::register(&mut Registry::default())).context("no client can be made")
 }
 
-/// The types of templates that a class names: every place with a type and a name.
-fn named(value: &Value, kinds: &mut BTreeSet<(String, String)>) {
-    match value {
-        Value::Object(fields) => {
-            let text = |name: &str| fields.get(name).and_then(Value::as_str);
-            if let (Some(api_version), Some(kind), Some(_)) = (text("apiVersion"), text("kind"), text("name"))
-            {
-                kinds.insert((api_version.to_owned(), kind.to_owned()));
-            }
-            fields.values().for_each(|value| named(value, kinds));
-        }
-        Value::Array(items) => items.iter().for_each(|item| named(item, kinds)),
-        _ => {}
-    }
+/// A kind that a class names.
+///
+/// # Errors
+///
+/// The server does not serve it, or does not answer.
+pub async fn resource(client: &Client, api_version: &str, kind: &str) -> anyhow::Result<ApiResource> {
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
+    let found = discovery::pinned_kind(client, &GroupVersionKind::gvk(group, version, kind)).await;
+    let (resource, _) = found.with_context(|| {
+        format!(
+            "the cluster serves no {kind} of {api_version}, which a ClusterClass names: install its provider"
+        )
+    })?;
+    Ok(resource)
 }
 
-/// Group and kind of what a reference in either spelling refers to.
-fn referred(reference: &Value) -> Option<(String, String)> {
-    let group = reference["apiGroup"].as_str().or_else(|| {
-        let version = reference["apiVersion"].as_str()?;
-        Some(version.split_once('/')?.0)
-    });
-    Some((group?.to_owned(), reference["kind"].as_str()?.to_owned()))
+/// The definition of a kind, which says the contract of each version. Without the right to read it, the version's name does.
+///
+/// # Errors
+///
+/// The server does not say: a guess would move fields of objects that exist.
+pub async fn definition(client: &Client, resource: &ApiResource) -> anyhow::Result<Option<Value>> {
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = format!("{}.{}", resource.plural, resource.group);
+    let definition = match definitions.get(&name).await {
+        Ok(definition) => definition,
+        Err(kube::Error::Api(status)) if matches!(status.code, 403 | 404) => return Ok(None),
+        Err(error) => return Err(error).with_context(|| format!("cannot get the definition {name}")),
+    };
+    let labels = definition.metadata.labels;
+    Ok(Some(json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"group": resource.group, "names": {"kind": resource.kind, "plural": resource.plural}},
+    })))
+}
+
+/// The kinds of Cluster API that writers read, as the server serves them.
+///
+/// # Errors
+///
+/// One that every topology needs is not served, or the server does not answer.
+pub async fn kinds_for_writing(client: &Client) -> anyhow::Result<kinds::Served> {
+    let group = cluster_api(client).await?;
+    let mut served = kinds::Served::default();
+    for (kind, needed) in KINDS.into_iter().chain(KINDS_OF_MACHINES) {
+        match group.recommended_kind(kind) {
+            Some((resource, _)) => served.kinds.push(resource),
+            None => ensure!(!needed, "the cluster serves no {kind} of {CLUSTER_API_GROUP}"),
+        }
+    }
+    served.pools = group.recommended_kind(MACHINE_POOL).map(|(resource, _)| resource);
+    Ok(served)
 }
 
 struct Reader<'a> {
@@ -160,24 +188,13 @@ struct Reader<'a> {
 impl Reader<'_> {
     /// The templates that Clusters refer to, in every version that classes use, and the contract of each kind.
     async fn of_clusters(&mut self, templates: &BTreeSet<(String, String)>) -> anyhow::Result<()> {
-        let mut kinds = BTreeSet::new();
-        for cluster in self.objects.iter().filter(|object| object["kind"] == "Cluster") {
-            for field in ["infrastructureRef", "controlPlaneRef"] {
-                kinds.extend(referred(&cluster["spec"][field]));
-            }
-        }
-        for (api_version, kind) in self.made(templates, &kinds) {
-            let Some(resource) = self.list_named(&api_version, &kind).await? else {
-                continue;
-            };
-            let definitions: Api<CustomResourceDefinition> = Api::all(self.client.clone());
-            let name = format!("{}.{}", resource.plural, resource.group);
-            // Without the right to read definitions, the version's name tells the contract.
-            if let Ok(definition) = definitions.get(&name).await {
-                let mut value = serde_json::to_value(definition)?;
-                value["kind"] = json!("CustomResourceDefinition");
-                value["apiVersion"] = json!("apiextensions.k8s.io/v1");
-                self.objects.push(value);
+        let kinds = kinds::of_clusters(&self.objects);
+        for (api_version, kind) in kinds::made(templates, &kinds, &self.unread) {
+            let before = self.objects.len();
+            if let Some(resource) = self.list_named(&api_version, &kind).await? {
+                let definition = definition(&self.client, &resource).await;
+                let defined = definition.map(|definition| self.objects.extend(definition));
+                self.noted(before, (&api_version, &kind), defined)?;
             }
         }
         Ok(())
@@ -192,17 +209,11 @@ impl Reader<'_> {
         let before = self.objects.len();
         let listed = self.list(resource, None).await;
         self.noted(before, (&resource.api_version, &resource.kind), listed)?;
-        let mut kinds = BTreeSet::new();
-        for pool in &self.objects[before..] {
-            for place in ["/bootstrap/configRef", "/infrastructureRef"] {
-                let reference = pool.pointer(&format!("/spec/template/spec{place}"));
-                kinds.extend(reference.and_then(referred));
-            }
-        }
-        for (api_version, kind) in self.made(templates, &kinds) {
+        let kinds = kinds::of_pools(&self.objects[before..]);
+        for (api_version, kind) in kinds::made(templates, &kinds, &self.unread) {
             let before = self.objects.len();
             let listed = async {
-                let resource = self.resource(&api_version, &kind).await?;
+                let resource = crate::resource(&self.client, &api_version, &kind).await?;
                 // Bootstrap objects of single machines are of the same kinds, and many.
                 self.list(&resource, Some(OF_POOLS)).await
             };
@@ -232,34 +243,6 @@ impl Reader<'_> {
         }
     }
 
-    /// The versions of kinds, of group and kind each, in which classes make them. A version of which no template can be read
-    /// makes no objects, and any class may name one.
-    fn made(
-        &self,
-        templates: &BTreeSet<(String, String)>,
-        kinds: &BTreeSet<(String, String)>,
-    ) -> BTreeSet<(String, String)> {
-        let mut made = BTreeSet::new();
-        for (group, kind) in kinds {
-            let readable = templates.iter().filter(|template| {
-                let of_group = template.0.split_once('/').is_some_and(|(one, _)| one == group);
-                let of_kind = template.1.strip_suffix("Template") == Some(kind);
-                of_group && of_kind && !self.unread.contains_key(*template)
-            });
-            made.extend(readable.map(|(api_version, _)| (api_version.clone(), kind.clone())));
-        }
-        made
-    }
-
-    async fn resource(&self, api_version: &str, kind: &str) -> anyhow::Result<ApiResource> {
-        let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
-        let found = discovery::pinned_kind(&self.client, &GroupVersionKind::gvk(group, version, kind)).await;
-        let (resource, _) = found.with_context(|| {
-            format!("the cluster serves no {kind} of {api_version}, which a ClusterClass names: install its provider")
-        })?;
-        Ok(resource)
-    }
-
     /// Adds all objects of a kind that a class names, or notes why there are none: one class has no influence on the
     /// others.
     ///
@@ -269,7 +252,7 @@ impl Reader<'_> {
     async fn list_named(&mut self, api_version: &str, kind: &str) -> anyhow::Result<Option<ApiResource>> {
         let before = self.objects.len();
         let listed = async {
-            let resource = self.resource(api_version, kind).await?;
+            let resource = crate::resource(&self.client, api_version, kind).await?;
             self.list(&resource, None).await?;
             anyhow::Ok(resource)
         };

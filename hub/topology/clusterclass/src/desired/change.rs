@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use super::progress::Progress;
+pub use super::progress::{Progress, WorkersProgress};
 use crate::{
     model::Finding,
     patch::{apply::Step, external::parts},

@@ -291,13 +291,25 @@ impl<'a> Reader<'_, 'a> {
         })
     }
 
-    /// Returns true if a node of a machine pool has another version than the pool. Nodes are in the Cluster itself: only
-    /// those that files have are known.
+    /// Returns true if a node of a machine pool has another version than the pool. Nodes are in the Cluster itself: of those
+    /// that files do not have, the pool's own numbers tell.
     fn is_behind(&self, pool: &Value) -> bool {
         let version = text(pool, "/spec/template/spec/version");
         let nodes = pool.pointer("/status/nodeRefs").and_then(Value::as_array);
         let nodes = nodes.into_iter().flatten().filter_map(|node| text(node, "/name"));
-        let mut known = nodes.filter_map(|name| self.objects.get("", "Node", "default", name));
-        known.any(|node| text(node, "/status/nodeInfo/kubeletVersion") != version)
+        let nodes: Vec<_> = nodes
+            .map(|name| self.objects.get("", "Node", "default", name))
+            .collect();
+        let is_old = |node: &&Value| text(node, "/status/nodeInfo/kubeletVersion") != version;
+        let number = |place: &str| pool.pointer(place).and_then(Value::as_i64);
+        let is_less = |one: &str, other: &str| {
+            number(one)
+                .zip(number(other))
+                .is_some_and(|(one, other)| one < other)
+        };
+        nodes.iter().flatten().any(is_old)
+            || (nodes.contains(&None)
+                && (is_less("/status/observedGeneration", "/metadata/generation")
+                    || is_less("/status/upToDateReplicas", "/status/replicas")))
     }
 }

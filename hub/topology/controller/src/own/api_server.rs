@@ -1,7 +1,11 @@
 //! Owns: the requests to a real API server: server-side apply by one field manager, deletions of one identity.
 //! Never: decides what is asked, or asks twice.
 
-use std::{collections::BTreeMap, sync::Mutex, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use anyhow::Context;
 use k8s_openapi::api::{apps::v1::Deployment, coordination::v1::Lease, core::v1::ObjectReference};
@@ -14,7 +18,7 @@ use kube::{
 };
 use serde_json::{Value, json};
 use shared::api::names::CLUSTER_API_GROUP;
-use tokio::time::timeout;
+use tokio::{sync::Notify, time::timeout};
 
 use super::{
     rules::event::ObjectName,
@@ -30,6 +34,7 @@ use crate::{
         objects::{Listed, text},
     },
     live,
+    mirror::Mirror,
 };
 
 /// Longest time for one request.
@@ -44,12 +49,34 @@ const SIGNS_MAX: u32 = 100;
 /// The API server behind a client.
 pub struct ApiServer {
     client: Client,
+    /// What watches show, where objects are read again and again.
+    mirror: Option<Mirror>,
     events: Recorder,
     /// Kinds that were asked for, by version and kind. Names of kinds do not change while one exists.
     kinds: Mutex<BTreeMap<(String, String), ApiResource>>,
 }
 
 impl ApiServer {
+    /// The same, read by watches.
+    pub fn watched(client: Client) -> Self {
+        Self {
+            mirror: Some(Mirror::new(client.clone())),
+            ..Self::new(client)
+        }
+    }
+
+    /// Notified when something changed there, if it is watched.
+    pub fn changed(&self) -> Arc<Notify> {
+        self.mirror.as_ref().map(Mirror::changed).unwrap_or_default()
+    }
+
+    /// No look is older than this answer to a write.
+    fn wrote(&self, written: &Value) {
+        if let Some(mirror) = &self.mirror {
+            mirror.wrote(written);
+        }
+    }
+
     /// The server of a client.
     pub fn new(client: Client) -> Self {
         let reporter = Reporter {
@@ -59,6 +86,7 @@ impl ApiServer {
         Self {
             events: Recorder::new(client.clone(), reporter),
             client,
+            mirror: None,
             kinds: Mutex::default(),
         }
     }
@@ -169,7 +197,10 @@ fn is_immutable(status: &Status) -> bool {
 
 impl Server for ApiServer {
     async fn read(&self) -> anyhow::Result<Listed> {
-        live::read_for_writing(self.client.clone()).await
+        match &self.mirror {
+            Some(mirror) => mirror.look().await,
+            None => live::read_for_writing(self.client.clone()).await,
+        }
     }
 
     async fn signs(&self) -> anyhow::Result<Signs> {
@@ -205,7 +236,11 @@ impl Server for ApiServer {
         let mut parameters = PatchParams::apply(MANAGER).force();
         parameters.dry_run = dry;
         let applied = within(api.patch(name, &parameters, &Patch::Apply(content))).await?;
-        serde_json::to_value(applied).map_err(|error| Failed::Unknown(error.to_string()))
+        let applied = serde_json::to_value(applied).map_err(|error| Failed::Unknown(error.to_string()))?;
+        if !dry {
+            self.wrote(&applied);
+        }
+        Ok(applied)
     }
 
     async fn get(
@@ -238,7 +273,12 @@ impl Server for ApiServer {
                 deleted => deleted.map(drop),
             }
         };
-        within(deleted).await
+        within(deleted).await?;
+        if let Some(mirror) = &self.mirror {
+            let key = (namespace.to_owned(), object.name.clone());
+            mirror.deleted((api_version, &object.kind), &key, uid);
+        }
+        Ok(())
     }
 
     async fn set_defaults(
@@ -267,7 +307,9 @@ impl Server for ApiServer {
             field_manager: Some(MANAGER.to_owned()),
             ..PatchParams::default()
         };
-        within(api.patch(cluster, &parameters, &edits)).await.map(drop)
+        let set = within(api.patch(cluster, &parameters, &edits)).await?;
+        self.wrote(&serde_json::to_value(set).unwrap_or_default());
+        Ok(())
     }
 
     async fn say(&self, namespace: &str, cluster: &str, condition: &Value) -> Result<(), Failed> {
@@ -280,9 +322,9 @@ impl Server for ApiServer {
             "status": {"conditions": [condition]},
         });
         let parameters = PatchParams::apply(MANAGER).force();
-        within(api.patch_status(cluster, &parameters, &Patch::Apply(&status)))
-            .await
-            .map(drop)
+        let said = within(api.patch_status(cluster, &parameters, &Patch::Apply(&status))).await?;
+        self.wrote(&serde_json::to_value(said).unwrap_or_default());
+        Ok(())
     }
 
     async fn tell(&self, told: &Told) {

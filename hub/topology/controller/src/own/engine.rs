@@ -200,8 +200,7 @@ impl<S: Server> Engine<S> {
             let planned = plans_of_live(&listed);
             (listed, planned)
         });
-        let (listed, mut planned) = planning.await.map_err(|error| LookError::Unread(error.into()))?;
-        pools::leave(&mut planned);
+        let (listed, planned) = planning.await.map_err(|error| LookError::Unread(error.into()))?;
         let all = Objects::of(&listed.objects);
         let seen = clusters(&all);
         self.forget(&seen, now).await?;
@@ -420,7 +419,6 @@ impl<S: Server> Engine<S> {
 
 mod carry_out;
 mod defaults;
-pub(super) mod pools;
 mod refine;
 #[cfg(test)]
 mod simulated;

@@ -19,7 +19,6 @@ use shared::{
 
 use super::{
     api_server::ApiServer,
-    engine::pools,
     rules::{
         event::ClusterName,
         handover::{obstacles, renamed},
@@ -164,10 +163,7 @@ fn managed(listed: &Listed, name: &ClusterName, to: Keeper) -> anyhow::Result<Ve
     let cluster = seen
         .get(name)
         .with_context(|| format!("there is no Cluster {name} with a topology: name another one"))?;
-    let mut planned = plans_of_live(listed);
-    if to == Keeper::Tributary {
-        pools::leave(&mut planned);
-    }
+    let planned = plans_of_live(listed);
     let is = |plan: &&Plan| (&plan.namespace, &plan.name) == (&name.namespace, &name.name);
     let Some(plan) = planned.plans.iter().find(is) else {
         let findings: Vec<String> = planned.findings.iter().map(ToString::to_string).collect();

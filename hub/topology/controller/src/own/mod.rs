@@ -46,12 +46,15 @@ use hub_core::clock::Clock;
 
 pub use self::{api_server::ApiServer, metrics::OwnMetrics, rules::waves::Waves};
 
-/// From one look to the next while something is on its way.
+/// From one look to the next while something is on its way, if nothing is seen to change before: attempts are repeated, and
+/// time runs out.
 const WORKING_INTERVAL: Duration = Duration::from_secs(5);
-/// The same while nothing is: templates and what providers report are not watched.
-const RESTING_INTERVAL: Duration = Duration::from_secs(30);
-/// After a change of a Cluster or a class, so long others are waited for.
+/// The same while nothing is on its way.
+const RESTING_INTERVAL: Duration = Duration::from_secs(60);
+/// After a change, so long others are waited for.
 const DEBOUNCE: Duration = Duration::from_millis(500);
+/// A look may take a fifth of the time at most: after it, this many times as long passes before the next one.
+const PAUSE_OF_LOOKS: u32 = 4;
 /// Directory of the topologies' log below the data of a clusterset.
 const DIRECTORY: &str = "topology";
 /// A rollout that takes longer fails, and holds the others of its class; milliseconds.
@@ -96,7 +99,7 @@ pub struct OwnLog(Journal);
 pub struct Owner {
     engine: Engine<ApiServer>,
     client: Client,
-    edited: Arc<Notify>,
+    changed: Arc<Notify>,
     clock: Clock,
     metrics: OwnMetrics,
     drain: CancellationToken,
@@ -106,19 +109,20 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// A keeper that continues from its log. It looks after an edit, and now and then.
+    /// A keeper that continues from its log. It looks after a change, and now and then.
     pub fn new(
         client: Client,
         log: OwnLog,
         waves: Waves,
-        (edited, clock): (Arc<Notify>, Clock),
+        clock: Clock,
         metrics: OwnMetrics,
         drain: CancellationToken,
     ) -> Self {
+        let server = ApiServer::watched(client.clone());
         Self {
-            client: client.clone(),
-            engine: Engine::new(ApiServer::new(client), log.0, waves).ending_with(drain.clone()),
-            edited,
+            client,
+            changed: server.changed(),
+            engine: Engine::new(server, log.0, waves).ending_with(drain.clone()),
             clock,
             metrics,
             drain,
@@ -161,6 +165,7 @@ impl Owner {
     async fn keep(&mut self, lost: &CancellationToken) -> anyhow::Result<()> {
         let drain = self.drain.clone();
         loop {
+            let begun = Instant::now();
             // A drain ends it between two Clusters: what is begun of one is carried out and recorded.
             let next = match self.engine.look(self.clock.wall()).await {
                 Ok(Looked::FellBack(why)) => {
@@ -176,11 +181,16 @@ impl Owner {
                 Err(LookError::Unread(error)) => self.unread(&error),
                 Err(LookError::Unrecorded(error)) => return Err(error),
             };
+            let rested = Instant::now() + begun.elapsed() * PAUSE_OF_LOOKS;
+            let changed = async {
+                self.changed.notified().await;
+                sleep_until(rested.max(Instant::now() + DEBOUNCE)).await;
+            };
             tokio::select! {
                 () = drain.cancelled() => return Ok(()),
                 () = lost.cancelled() => return Ok(()),
                 () = sleep_until(next) => {}
-                () = self.edited.notified() => sleep_until(Instant::now() + DEBOUNCE).await,
+                () = changed => {}
             }
         }
     }

@@ -55,7 +55,7 @@ fn answer(held: &Held, asked: &Asked) -> (u16, Value) {
         let kind = format!("{kind}List");
         (
             200,
-            json!({"apiVersion": version, "kind": kind, "metadata": {}, "items": items}),
+            json!({"apiVersion": version, "kind": kind, "metadata": {"resourceVersion": "1"}, "items": items}),
         )
     };
     match path {
@@ -112,8 +112,8 @@ async fn a_hub_beside_another_controller_gives_the_lease_back() {
         patience_millis: 1,
     };
     let drain = CancellationToken::new();
-    let told = (Arc::new(Notify::new()), Clock::start());
-    let owner = Owner::new(client, log, waves, told, OwnMetrics::default(), drain.clone());
+    let metrics = OwnMetrics::default();
+    let owner = Owner::new(client, log, waves, Clock::start(), metrics, drain.clone());
     let given_back = async {
         let waited = tokio::time::timeout(PATIENCE, held.given_back.notified()).await;
         drain.cancel();

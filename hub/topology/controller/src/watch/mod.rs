@@ -5,14 +5,9 @@
 
 mod metrics;
 pub(crate) mod served;
-mod told;
+pub(crate) mod told;
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    pin::pin,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeSet, pin::pin, sync::Arc, time::Duration};
 
 use futures::{StreamExt, stream::BoxStream};
 use kube::{
@@ -27,7 +22,7 @@ use shared::{
     process::{Backoff, random},
 };
 use tokio::{
-    sync::{Notify, watch},
+    sync::watch,
     time::{MissedTickBehavior, interval, sleep},
 };
 use tokio_util::sync::CancellationToken;
@@ -46,6 +41,8 @@ pub type Observed = watch::Receiver<Option<Arc<Observation>>>;
 
 /// Objects in one answer of a listing.
 const PAGE: u32 = 100;
+/// The settings of the chart that give the rights to watch.
+const RIGHTS: &str = "topology=observe";
 /// Shortest interval of handing over changes.
 const HAND_OVER_INTERVAL: Duration = Duration::from_millis(500);
 /// Waits after Clusters could not be read.
@@ -60,9 +57,6 @@ pub struct Observer {
     drain: CancellationToken,
     watched: Watched,
     observed: watch::Sender<Option<Arc<Observation>>>,
-    edited: Arc<Notify>,
-    /// The last generation seen of each Cluster's `spec`, of as many as are observed.
-    generations: BTreeMap<Key, i64>,
     backoff: Backoff,
     /// True if a message said that Clusters cannot be read.
     failing: bool,
@@ -82,19 +76,12 @@ impl Observer {
             drain,
             watched: Watched::default(),
             observed,
-            edited: Arc::default(),
-            generations: BTreeMap::new(),
             backoff: RETRY,
             failing: false,
             told_full: false,
             told_of: BTreeSet::new(),
         };
         (observer, arrives)
-    }
-
-    /// Notified when a class, or the `spec` of a Cluster, may have changed.
-    pub fn edited(&self) -> Arc<Notify> {
-        self.edited.clone()
     }
 
     /// Runs until the drain begins.
@@ -135,7 +122,6 @@ impl Observer {
             tokio::select! {
                 event = classes.next() => match event {
                     Some(Ok(event)) => {
-                        self.edited.notify_one();
                         let complete = matches!(event, Event::InitDone);
                         let more = self.watched.see_class(seen(event, published));
                         if more || (complete && clusters.is_none()) {
@@ -143,7 +129,7 @@ impl Observer {
                         }
                         changed = true;
                     }
-                    Some(Err(error)) => return format!("ClusterClasses cannot be watched: {}", told(&error)),
+                    Some(Err(error)) => return format!("ClusterClasses cannot be watched: {}", told(&error, RIGHTS)),
                     None => return "the watch of ClusterClasses ended".to_owned(),
                 },
                 event = next(&mut clusters) => match event {
@@ -151,11 +137,10 @@ impl Observer {
                         if matches!(event, Event::InitDone) {
                             self.succeeded(&cluster);
                         }
-                        self.see_edit(&event);
                         self.see_cluster(&cluster, event);
                         changed = true;
                     }
-                    Some(Err(error)) => return format!("Clusters cannot be watched: {}", told(&error)),
+                    Some(Err(error)) => return format!("Clusters cannot be watched: {}", told(&error, RIGHTS)),
                     None => return "the watch of Clusters ended".to_owned(),
                 },
                 _ = hand_over.tick(), if changed => {
@@ -212,30 +197,6 @@ impl Observer {
             }
             differs
         });
-    }
-
-    /// Notes an edit; a provider's status update of a Cluster is none.
-    fn see_edit(&mut self, event: &Event<DynamicObject>) {
-        let key =
-            |object: &DynamicObject| -> Key { (object.namespace().unwrap_or_default(), object.name_any()) };
-        let object = match event {
-            Event::Apply(object) | Event::InitApply(object) => object,
-            Event::Delete(object) => {
-                self.generations.remove(&key(object));
-                self.edited.notify_one();
-                return;
-            }
-            Event::Init | Event::InitDone => return,
-        };
-        let key = key(object);
-        let generation = object.metadata.generation.unwrap_or(0);
-        if self.generations.get(&key) == Some(&generation) {
-            return;
-        }
-        self.edited.notify_one();
-        if self.generations.len() < CLUSTERS_MAX || self.generations.contains_key(&key) {
-            self.generations.insert(key, generation);
-        }
     }
 
     /// Says it once; what follows is the same trouble.

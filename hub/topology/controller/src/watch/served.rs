@@ -23,7 +23,7 @@ pub(crate) async fn kinds(client: &Client) -> Result<(ApiResource, ApiResource),
         let served = match served {
             Ok(served) => served.resources,
             Err(kube::Error::Api(status)) if status.code == 404 => continue,
-            Err(error) => return Err(refused(&error)),
+            Err(error) => return Err(refused(&error, super::RIGHTS)),
         };
         let is_served = |plural: &str| served.iter().any(|resource| resource.name == plural);
         if KINDS.iter().all(|(plural, _)| is_served(plural)) {

@@ -25,7 +25,8 @@ impl<S: Server> Engine<S> {
         plan: &Plan,
     ) -> Result<Became, LookError> {
         let requests = steps(plan, self.journal.ledger().get(looking.name), looking.objects);
-        let requests = if requests.is_empty() {
+        // A controller that is behind would miss what is swept up.
+        let requests = if requests.is_empty() && !looking.cluster.behind {
             let Looking {
                 name,
                 cluster,

@@ -195,13 +195,13 @@ impl Management {
         let mut news = false;
         for key in keys
             .iter()
-            .filter(|(_, kind, _)| kind == "Plane" || kind == "MachineDeployment")
+            .filter(|(_, kind, _)| kind == "Plane" || kind == "MachineDeployment" || kind == "MachinePool")
         {
             let mut object = self.objects[key].clone();
-            let wanted = if key.1 == "Plane" {
-                json!([object["spec"]["version"], object["spec"]["machineTemplate"]])
-            } else {
-                object["spec"]["template"]["spec"].clone()
+            let wanted = match key.1.as_str() {
+                "Plane" => json!([object["spec"]["version"], object["spec"]["machineTemplate"]]),
+                "MachinePool" => self.machines_of(&key.0, &object),
+                _ => object["spec"]["template"]["spec"].clone(),
             };
             let status = object["status"].clone();
             let replicas = object["spec"]["replicas"].as_i64().unwrap_or(0);
@@ -221,9 +221,27 @@ impl Management {
             if key.1 == "MachineDeployment" {
                 self.machine_sets(key, &object, done);
             }
+            if key.1 == "MachinePool" {
+                object["status"]["nodeRefs"] = json!([{"name": "node"}]);
+            }
             self.store(key.clone(), object);
         }
         news
+    }
+
+    /// The content of a pool's machines: its own, and that of the objects that it refers to.
+    fn machines_of(&self, namespace: &str, pool: &Value) -> Value {
+        let machine = &pool["spec"]["template"]["spec"];
+        let content = |reference: &Value| {
+            let of = |name: &str| reference[name].as_str().unwrap_or_default().to_owned();
+            let key = (namespace.to_owned(), of("kind"), of("name"));
+            self.objects.get(&key).map(|object| object["spec"].clone())
+        };
+        json!([
+            machine,
+            content(&machine["infrastructureRef"]),
+            content(&machine["bootstrap"]["configRef"])
+        ])
     }
 
     fn machine_sets(&mut self, key: &Key, deployment: &Value, done: bool) {
@@ -406,7 +424,17 @@ impl Server for Simulated {
         if there.is_some_and(|there| there["metadata"]["uid"] != uid) {
             return Err(Failed::Unknown("uid mismatch (HTTP 409)".to_owned()));
         }
-        world.write(|world| drop(world.objects.remove(&key)))
+        world.write(|world| {
+            let gone = world.objects.remove(&key).unwrap_or_default();
+            if key.1 == "MachinePool" {
+                // Its provider and the garbage collector take along what it refers to.
+                let machine = &gone["spec"]["template"]["spec"];
+                for reference in [&machine["infrastructureRef"], &machine["bootstrap"]["configRef"]] {
+                    let of = |name: &str| reference[name].as_str().unwrap_or_default().to_owned();
+                    world.objects.remove(&(key.0.clone(), of("kind"), of("name")));
+                }
+            }
+        })
     }
 
     async fn set_defaults(

@@ -17,6 +17,7 @@ use super::{
 use crate::desired::compare::MANAGER;
 use event_log::{MemoryDisk, MemoryLog};
 
+mod pools;
 mod replaces;
 mod writers;
 

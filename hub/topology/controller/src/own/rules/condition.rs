@@ -7,7 +7,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::seen::Rest;
-use crate::desired::change::{Plan, Progress};
+use crate::desired::change::{Plan, Progress, WorkersProgress};
 
 /// The type of the condition.
 pub const TYPE: &str = "TopologyReconciled";
@@ -89,6 +89,34 @@ fn upgrade(version: &str, progress: &Progress, kind_of_plane: &str) -> Option<(&
         ),
         None => {}
     }
+    let kinds = [
+        ("MachineDeployment", "defer-upgrade", &progress.deployments),
+        (
+            "MachinePool",
+            "topology.cluster.x-k8s.io/defer-upgrade",
+            &progress.pools,
+        ),
+    ];
+    for (kind, defer, of_kind) in kinds {
+        workers(&mut said, (kind, defer), version, of_kind);
+    }
+    let moves = progress.plane.is_some()
+        || !progress.plane_later.is_empty()
+        || progress.deployments.moves()
+        || progress.pools.moves();
+    if moves {
+        Some(("ClusterUpgrading", said))
+    } else if !progress.deployments.deferred.is_empty() {
+        Some(("MachineDeploymentsUpgradeDeferred", said))
+    } else if !progress.pools.deferred.is_empty() {
+        Some(("MachinePoolsUpgradeDeferred", said))
+    } else {
+        None
+    }
+}
+
+/// The progress of machine deployments or pools, by the words that upstream has for each.
+fn workers(said: &mut String, (kind, defer): (&str, &str), version: &str, progress: &WorkersProgress) {
     let mut versions: Vec<&str> = progress
         .upgrading
         .iter()
@@ -98,57 +126,41 @@ fn upgrade(version: &str, progress: &Progress, kind_of_plane: &str) -> Option<(&
     versions.dedup();
     for to in versions {
         let going = progress.upgrading.iter().filter(|(_, version)| version == to);
-        let names = named(going.map(|(name, _)| name.as_str()).collect());
-        line(&mut said, &format!("{names} upgrading to version {to}"));
+        let names = named(kind, going.map(|(name, _)| name.as_str()).collect());
+        line(said, &format!("{names} upgrading to version {to}"));
     }
-    let list = |names: &[String]| named(names.iter().map(String::as_str).collect());
-    if !progress.pending.is_empty() {
-        let names = list(&progress.pending);
-        line(
-            &mut said,
-            &format!("{names} pending upgrade to version {version}"),
-        );
-    }
-    if !progress.deferred.is_empty() {
-        let names = list(&progress.deferred);
-        line(
-            &mut said,
-            &format!(
-                "{names} upgrade to version {version} deferred using defer-upgrade or hold-upgrade-sequence annotations"
-            ),
-        );
-    }
-    if !progress.made_later.is_empty() {
-        let names = list(&progress.made_later);
-        line(
-            &mut said,
-            &format!("{names} creation deferred while control plane upgrade is in progress"),
-        );
-    }
-    let moves = progress.plane.is_some()
-        || !progress.plane_later.is_empty()
-        || !progress.upgrading.is_empty()
-        || !progress.pending.is_empty()
-        || !progress.made_later.is_empty();
-    match (moves, progress.deferred.is_empty()) {
-        (true, _) => Some(("ClusterUpgrading", said)),
-        (false, false) => Some(("MachineDeploymentsUpgradeDeferred", said)),
-        (false, true) => None,
-    }
+    let mut list = |names: &[String], what: &str| {
+        if !names.is_empty() {
+            let names = named(kind, names.iter().map(String::as_str).collect());
+            line(said, &format!("{names} {what}"));
+        }
+    };
+    list(
+        &progress.pending,
+        &format!("pending upgrade to version {version}"),
+    );
+    list(
+        &progress.deferred,
+        &format!("upgrade to version {version} deferred using {defer} or hold-upgrade-sequence annotations"),
+    );
+    list(
+        &progress.made_later,
+        "creation deferred while control plane upgrade is in progress",
+    );
 }
 
 fn line(said: &mut String, line: &str) {
     let _ = write!(said, "\n  * {line}");
 }
 
-/// Machine deployments by name, sorted, the first ones.
-fn named(mut names: Vec<&str>) -> String {
+/// Workers of a kind by name, sorted, the first ones.
+fn named(kind: &str, mut names: Vec<&str>) -> String {
     names.sort_unstable();
     match names.len() {
-        1 => format!("MachineDeployment {}", names[0]),
-        count if count <= NAMES_MAX => format!("MachineDeployments {}", names.join(", ")),
+        1 => format!("{kind} {}", names[0]),
+        count if count <= NAMES_MAX => format!("{kind}s {}", names.join(", ")),
         count => format!(
-            "MachineDeployments {}, ... ({} more)",
+            "{kind}s {}, ... ({} more)",
             names[..NAMES_MAX].join(", "),
             count - NAMES_MAX
         ),
@@ -206,10 +218,16 @@ mod tests {
         let all = planned(Progress {
             plane: Some("v1.31.0".to_owned()),
             plane_later: names(&["v1.32.0"]),
-            upgrading: vec![("b".to_owned(), "v1.30.0".to_owned())],
-            pending: names(&["e", "d", "c", "b", "a"]),
-            deferred: names(&["y", "x"]),
-            made_later: names(&["n"]),
+            deployments: WorkersProgress {
+                upgrading: vec![("b".to_owned(), "v1.30.0".to_owned())],
+                pending: names(&["e", "d", "c", "b", "a"]),
+                deferred: names(&["y", "x"]),
+                made_later: names(&["n"]),
+            },
+            pools: WorkersProgress {
+                pending: names(&["q", "p"]),
+                ..WorkersProgress::default()
+            },
             goes_on: true,
         });
         assert_eq!((all.status, all.reason), (false, "ClusterUpgrading"));
@@ -219,7 +237,8 @@ mod tests {
              * MachineDeployment b upgrading to version v1.30.0\n  \
              * MachineDeployments a, b, c, ... (2 more) pending upgrade to version v1.32.0\n  \
              * MachineDeployments x, y upgrade to version v1.32.0 deferred using defer-upgrade or hold-upgrade-sequence \
-             annotations\n  * MachineDeployment n creation deferred while control plane upgrade is in progress"
+             annotations\n  * MachineDeployment n creation deferred while control plane upgrade is in progress\n  \
+             * MachinePools p, q pending upgrade to version v1.32.0"
         );
         let waits = planned(Progress {
             plane_later: names(&["v1.31.0", "v1.32.0"]),
@@ -230,11 +249,17 @@ mod tests {
                 .message
                 .ends_with("\n  * Plane pending upgrade to version v1.31.0, v1.32.0")
         );
-        let deferred = planned(Progress {
+        let defers = || WorkersProgress {
             deferred: names(&["x"]),
+            ..WorkersProgress::default()
+        };
+        let mut deferred = Progress {
+            pools: defers(),
             ..Progress::default()
-        });
-        assert_eq!(deferred.reason, "MachineDeploymentsUpgradeDeferred");
+        };
+        assert_eq!(planned(deferred.clone()).reason, "MachinePoolsUpgradeDeferred");
+        deferred.deployments = defers();
+        assert_eq!(planned(deferred).reason, "MachineDeploymentsUpgradeDeferred");
         let done = planned(Progress::default());
         assert_eq!(
             (done.status, done.reason, done.message.as_str()),

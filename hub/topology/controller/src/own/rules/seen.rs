@@ -39,6 +39,9 @@ pub struct SeenCluster<'a> {
     pub made: bool,
     /// The first of its objects whose machines are still being replaced, or made.
     pub moving: Option<String>,
+    /// True if the controller of one of its objects has not seen yet what the object says: it may still make machines of
+    /// what was there before.
+    pub behind: bool,
 }
 
 /// Why nothing is done about a Cluster.
@@ -83,6 +86,9 @@ pub fn clusters<'a>(all: &Objects<'a>) -> BTreeMap<ClusterName, SeenCluster<'a>>
                 .iter()
                 .find(|object| moves(object))
                 .map(|object| shown(object)),
+            behind: owned
+                .iter()
+                .any(|object| object.pointer("/spec/replicas").is_some() && is_behind(object)),
         };
         seen.insert(name, cluster);
     }
@@ -143,12 +149,7 @@ fn moves(object: &Value) -> bool {
     let Some(wanted) = number(&["/spec/replicas"]) else {
         return false;
     };
-    let generation = number(&["/metadata/generation"]);
-    let observed = number(&["/status/observedGeneration"]);
-    if generation
-        .zip(observed)
-        .is_some_and(|(generation, observed)| observed < generation)
-    {
+    if is_behind(object) {
         return true;
     }
     let current = number(&["/status/upToDateReplicas", "/status/updatedReplicas"]);
@@ -157,6 +158,18 @@ fn moves(object: &Value) -> bool {
     current.is_some_and(|current| current < wanted)
         || (current.is_some() && ready.unwrap_or(0) < wanted)
         || there.is_some_and(|there| there > wanted)
+}
+
+/// Returns true if an object's controller has not seen the present `spec`.
+fn is_behind(object: &Value) -> bool {
+    let number = |place: &str| object.pointer(place).and_then(Value::as_i64);
+    let (generation, observed) = (
+        number("/metadata/generation"),
+        number("/status/observedGeneration"),
+    );
+    generation
+        .zip(observed)
+        .is_some_and(|(generation, observed)| observed < generation)
 }
 
 fn shown(object: &Value) -> String {

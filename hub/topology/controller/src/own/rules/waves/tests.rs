@@ -33,6 +33,7 @@ fn seen<'a>(document: &'a Value, class: &str) -> SeenCluster<'a> {
         rests: None,
         made: true,
         moving: None,
+        behind: false,
     }
 }
 
