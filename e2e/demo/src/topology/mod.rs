@@ -1,10 +1,11 @@
 //! `cargo demo --topology`: a management cluster with a class, two Clusters of it and a provider that pretends; a hub that
 //! keeps their topologies, two members that they are; and an edit of the class, previewed and rolled out in waves, which stop
-//! at a Cluster that fails.
+//! at a Cluster that fails. Then a rebase beside Cluster API's own manager.
 //! It acts as a user and prints what the API servers show. With `--check` it ends then, or says what was not as it should be.
 //!
-//! * `stage.rs`: what runs. `seen.rs`: what the API servers show. `stopped.rs`: the wave that stops.
+//! * `stage.rs`: what runs. `seen.rs`: what the API servers show. `stopped.rs`: the wave that stops. `beside.rs`: the rebase.
 
+mod beside;
 mod seen;
 mod stage;
 mod stopped;
@@ -100,7 +101,8 @@ async fn play(stage: &Stage) -> anyhow::Result<()> {
     rolled_out(stage, &made).await?;
     // A Cluster that is still on its way takes another edit along.
     stage.counted_as_settled(CLUSTERS.len()).await?;
-    stopped::stopped(stage).await
+    stopped::stopped(stage).await?;
+    beside::rebased().await
 }
 
 /// The class with another image of machines.
