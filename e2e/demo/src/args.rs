@@ -42,7 +42,8 @@ pub(crate) struct Arguments {
     #[arg(long, conflicts_with_all = ["real", "directory"])]
     pub(super) nodes: bool,
     /// Show a hub that keeps topologies: a management cluster (a real kube-apiserver) with a ClusterClass, two Clusters and
-    /// a provider that pretends; an edit of the class is previewed and rolled out in waves
+    /// a provider that pretends; an edit of the class is previewed and rolled out in waves, which stop at a Cluster that
+    /// fails. Then Clusters get another class beside Cluster API's own manager
     #[arg(long, conflicts_with_all = ["real", "nodes", "record", "directory"])]
     pub(super) topology: bool,
     /// Play it unattended in a directory of its own, check every step through the clusters' APIs, exit with 0 or 1

@@ -42,6 +42,7 @@ mod sim_cluster;
 mod swarm;
 mod tidy;
 mod topology;
+mod topology_mirror;
 mod topology_webhook;
 mod verify;
 mod workloads;
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
     trials.extend(many::trials());
     trials.extend(observed_clusters::trials());
     trials.extend(topology_webhook::trials());
+    trials.extend(topology_mirror::trials());
     trials.extend(scenarios::trials());
     trials.extend(setup::trials());
     trials.extend(registered::trials());

@@ -32,10 +32,11 @@ pub const KINDS: [&str; 8] = [
     "BootTemplate",
 ];
 /// Kinds of Cluster API that topologies are made of.
-const CORE_KINDS: [&str; 6] = [
+const CORE_KINDS: [&str; 7] = [
     "ClusterClass",
     "Cluster",
     "MachineDeployment",
+    "MachinePool",
     "MachineSet",
     "Machine",
     "MachineHealthCheck",
@@ -59,13 +60,17 @@ pub fn resource(kind: &str) -> ApiResource {
 ///
 /// The API server does not take them.
 pub async fn install(client: &Client) -> anyhow::Result<()> {
-    let kinds = CORE_KINDS.into_iter().chain(KINDS);
-    let definitions = kinds.map(|kind| {
-        let value = serde_json::to_value(definition(kind)?)?;
+    let definitions = definitions()?.into_iter().map(|definition| {
+        let value = serde_json::to_value(definition)?;
         anyhow::Ok(serde_json::from_value::<DynamicObject>(value)?)
     });
     let definitions: Vec<_> = definitions.collect::<Result<_, _>>()?;
     deploy::install_objects(client, &definitions).await
+}
+
+/// The definitions of all these kinds.
+pub fn definitions() -> anyhow::Result<Vec<CustomResourceDefinition>> {
+    CORE_KINDS.into_iter().chain(KINDS).map(definition).collect()
 }
 
 /// The definition of a kind that takes any field.

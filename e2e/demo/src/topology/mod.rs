@@ -1,11 +1,14 @@
 //! `cargo demo --topology`: a management cluster with a class, two Clusters of it and a provider that pretends; a hub that
-//! keeps their topologies, two members that they are; and an edit of the class, previewed and rolled out in waves.
+//! keeps their topologies, two members that they are; and an edit of the class, previewed and rolled out in waves, which stop
+//! at a Cluster that fails. Then a rebase beside Cluster API's own manager.
 //! It acts as a user and prints what the API servers show. With `--check` it ends then, or says what was not as it should be.
 //!
-//! * `stage.rs`: what runs. `seen.rs`: what the API servers show.
+//! * `stage.rs`: what runs. `seen.rs`: what the API servers show. `stopped.rs`: the wave that stops. `beside.rs`: the rebase.
 
+mod beside;
 mod seen;
 mod stage;
+mod stopped;
 
 use std::{collections::BTreeSet, io::Write, time::Duration};
 
@@ -93,17 +96,20 @@ async fn play(stage: &Stage) -> anyhow::Result<()> {
     println!("\n{}", told.await?.join("\n"));
     previewed(stage).await?;
     println!("\nThe edit is applied. Machines are replaced in one Cluster at a time:");
-    stage
-        .apply_object(edited(&stage.get("ClusterClass", "edge").await?)?)
-        .await?;
-    rolled_out(stage, &made).await
+    let class = stage.get("ClusterClass", "edge").await?;
+    stage.apply_object(edited(&class, IMAGE)?).await?;
+    rolled_out(stage, &made).await?;
+    // A Cluster that is still on its way takes another edit along.
+    stage.counted_as_settled(CLUSTERS.len()).await?;
+    stopped::stopped(stage).await?;
+    beside::rebased().await
 }
 
 /// The class with another image of machines.
-fn edited(class: &Value) -> anyhow::Result<Value> {
+fn edited(class: &Value, image: &str) -> anyhow::Result<Value> {
     let mut class = class.clone();
     let value = class.pointer_mut("/spec/patches/1/definitions/0/jsonPatches/0/value");
-    *value.context("the patch of the image")? = json!(IMAGE);
+    *value.context("the patch of the image")? = json!(image);
     Ok(class)
 }
 
@@ -113,11 +119,8 @@ async fn previewed(stage: &Stage) -> anyhow::Result<()> {
         .prefix("edge-edited-")
         .suffix(".yaml")
         .tempfile()?;
-    file.write_all(
-        edited(&stage.get("ClusterClass", "edge").await?)?
-            .to_string()
-            .as_bytes(),
-    )?;
+    let class = stage.get("ClusterClass", "edge").await?;
+    file.write_all(edited(&class, IMAGE)?.to_string().as_bytes())?;
     let kubeconfig = stage.kubeconfig().display().to_string();
     let words = ["clusterclass", "diff", "--kubeconfig", &kubeconfig, "-f"];
     println!("\nThe class gets another image of machines. What would that do?");

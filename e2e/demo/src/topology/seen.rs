@@ -71,6 +71,11 @@ impl Seen {
             .is_some_and(|[status, ..]| status == "True")
     }
 
+    /// A Cluster's condition: a status, a reason, a message.
+    pub(super) fn said(&self, cluster: &str) -> Option<&[String; 3]> {
+        self.conditions.get(cluster)
+    }
+
     /// Clusters that wait for another's rollout.
     pub(super) fn held(&self) -> Vec<String> {
         let all = self.conditions.iter();

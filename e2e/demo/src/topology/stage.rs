@@ -2,6 +2,7 @@
 //! of a provider that pretends.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -16,7 +17,7 @@ use serde_json::Value;
 
 use crate::directory::DemoDirectory;
 use cluster::{
-    clusterset::{Backend, LocalClusterset},
+    clusterset::{Backend, LocalClusterset, admin, eventually::eventually},
     deploy,
     files::write_private,
     pretend::{self, Machines, resource},
@@ -30,6 +31,8 @@ const MANAGER: &str = "demo";
 pub(super) struct Stage {
     pub(super) client: Client,
     kubeconfig: PathBuf,
+    /// The hub's admin port.
+    admin: SocketAddr,
     clusterset: LocalClusterset,
     // Drop ends it, after what uses it.
     _fleet: Arc<Fleet>,
@@ -75,6 +78,7 @@ impl Stage {
         Ok(Self {
             client,
             kubeconfig,
+            admin: clusterset.hub()?.admin().await?,
             clusterset,
             _fleet: fleet,
         })
@@ -86,6 +90,16 @@ impl Stage {
 
     pub(super) fn provider(&self) -> Machines {
         Machines::new(self.client.clone())
+    }
+
+    /// Waits until the hub counts this many Clusters as they should be: what it has not counted yet is still on its way.
+    pub(super) async fn counted_as_settled(&self, clusters: usize) -> anyhow::Result<()> {
+        eventually("the hub counts all Clusters as settled", async || {
+            let labels = "state=\"settled\"";
+            let settled = admin::metric_at(self.admin, "tributary_hub_topology_own_clusters", labels).await?;
+            Ok((settled == clusters as f64).then_some(()))
+        })
+        .await
     }
 
     /// A program that has ended, once one has.
