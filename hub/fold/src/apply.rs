@@ -104,9 +104,8 @@ fn apply_to_cluster(state: &mut State, cluster: &ClusterId, fact: &Fact, event: 
             terms,
             ..
         } => {
-            if let Some(key) = key {
-                keys::admitted(state, cluster, *key, terms, step);
-            }
+            key.iter()
+                .for_each(|key| keys::admitted(state, cluster, *key, terms, step));
             membership::rekeyed(state, cluster, cluster_fingerprint.as_deref());
         }
         Fact::MemberKeyContested { key, .. } => keys::contested(state, cluster, *key),

@@ -66,10 +66,10 @@ pub use error::{AppendError, Corruption, Failure, InvalidBatch, LogError, OpenEr
 pub use memory::{Faults, MemoryDisk, MemoryLog};
 pub use reader::{Budget, History, LogReader, PAGE_BYTES_MAX, Page, READS_WAITING_MAX, ReplayItem};
 pub use record::{FORMAT_VERSION, PAYLOAD_BYTES_MAX, ROW_BYTES_MAX, chain, chain_start};
-pub use replica::{Replica, ReplicaView, has_log, open_replica};
+pub use replica::{Replica, ReplicaView, has_log};
 pub use retention::Retention;
 pub use snapshot::{SNAPSHOT_ROWS_MAX, SnapshotInfo, SnapshotPage};
-pub use thread::{APPENDS_WAITING_MAX, open};
+pub use thread::{APPENDS_WAITING_MAX, open, open_replica};
 pub use verify::clusterset;
 pub use verify::{
     EpochReport, LogReport, PayloadCheck, PayloadKind, Progress, Report, Unchecked, verify, verify_payloads,

@@ -8,17 +8,10 @@ use std::{
     sync::Arc,
 };
 
-use model::{Clusterset, Cursor, Epoch};
+use model::{Clusterset, Cursor};
 
 use super::{
-    AppendError, Batch, Log, LogReader, Space, Stats,
-    directory::{self, Directory},
-    error::OpenError,
-    shared_head::SharedHead,
-    sled,
-    start::StartError,
-    store::Store,
-    thread::OwnerThread,
+    AppendError, Batch, Log, LogReader, Space, Stats, directory, error::OpenError, shared_head::SharedHead,
 };
 
 /// The file that says which engine's log a directory follows.
@@ -98,23 +91,6 @@ pub fn has_log(data_dir: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
         names => Ok(!names?.is_empty()),
     }
-}
-
-/// Opens the log of a clusterset as a replica, making it in `new_epoch` if there is none. It is verified as by
-/// [`super::open`].
-pub fn open_replica(
-    data_dir: &Path,
-    clusterset: &Clusterset,
-    new_epoch: Epoch,
-) -> Result<Box<dyn Replica>, OpenError> {
-    let (dir, clusterset) = (data_dir.to_path_buf(), clusterset.clone());
-    let opened = OwnerThread::spawn(move || {
-        let volume = Directory::open(&dir, &clusterset)?;
-        let opened = sled::guard(|| Store::open(&volume, &clusterset, new_epoch));
-        let opened = opened.unwrap_or_else(|damaged| Err(StartError::Rows(damaged)));
-        opened.map_err(|error| directory::open_error(&dir, &clusterset, error))
-    })?;
-    Ok(Box::new(opened.in_directory(data_dir)))
 }
 
 /// Refuses a directory whose log several hubs share.

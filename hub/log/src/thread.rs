@@ -47,6 +47,23 @@ pub fn open(data_dir: &Path, clusterset: &Clusterset, new_epoch: Epoch) -> Resul
     Ok(Box::new(opened))
 }
 
+/// Opens the log of a clusterset as a replica, making it in `new_epoch` if there is none. It is verified as by
+/// [`open`].
+pub fn open_replica(
+    data_dir: &Path,
+    clusterset: &Clusterset,
+    new_epoch: Epoch,
+) -> Result<Box<dyn Replica>, OpenError> {
+    let (dir, clusterset) = (data_dir.to_path_buf(), clusterset.clone());
+    let opened = OwnerThread::spawn(move || {
+        let volume = Directory::open(&dir, &clusterset)?;
+        let opened = sled::guard(|| Store::open(&volume, &clusterset, new_epoch));
+        let opened = opened.unwrap_or_else(|damaged| Err(StartError::Rows(damaged)));
+        opened.map_err(|error| directory::open_error(&dir, &clusterset, error))
+    })?;
+    Ok(Box::new(opened.in_directory(data_dir)))
+}
+
 enum Command {
     Append(Batch, Completion),
     Apply(Batch, SyncSender<Result<Cursor, AppendError>>),

@@ -27,7 +27,6 @@ pub(super) const KINDS: [&str; 36] = [
     "member_lost",
     "fold_version_changed",
     "tombstones_bounded",
-    "leader_changed",
     "member_key_revoked",
     "operator_key_revoked",
     "member_key_contested",
@@ -45,6 +44,7 @@ pub(super) const KINDS: [&str; 36] = [
     "brake_released",
     "member_leaving",
     "member_stays",
+    "leader_changed",
 ];
 
 /// Narrows what is shown: every given part must match, and it must concern whom it is for.

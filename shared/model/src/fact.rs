@@ -584,19 +584,16 @@ mod tests {
             service: service.clone(),
             name: "cart-x7".into(),
         };
-        let read = [
-            FactKey::Export(service),
-            FactKey::EndpointSlice(slice),
-            FactKey::ClusterProperty("region".into()),
-            FactKey::Health,
-        ]
-        .map(|key| key.to_string());
-        let expected = [
-            "ServiceExport shop/cart",
-            "EndpointSlice shop/cart-x7",
-            "ClusterProperty region",
-            "the control plane's health",
-        ];
-        assert_eq!(read, expected);
+        for (key, name) in [
+            (FactKey::Export(service), "ServiceExport shop/cart"),
+            (FactKey::EndpointSlice(slice), "EndpointSlice shop/cart-x7"),
+            (
+                FactKey::ClusterProperty("region".into()),
+                "ClusterProperty region",
+            ),
+            (FactKey::Health, "the control plane's health"),
+        ] {
+            assert_eq!(key.to_string(), name);
+        }
     }
 }

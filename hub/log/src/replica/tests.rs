@@ -1,10 +1,10 @@
 //! A replica shows what it applied, keeps what is synced, and is opened by whoever may.
 
-use model::{ChainHash, Revision, UnixMillis};
+use model::{ChainHash, Epoch, Revision, UnixMillis};
 use tempfile::TempDir;
 
 use super::*;
-use crate::{Failure, MemoryDisk, MemoryLog, ReplayItem};
+use crate::{Failure, MemoryDisk, MemoryLog, ReplayItem, open_replica};
 
 fn clusterset() -> Clusterset {
     Clusterset::new("example.org", "default").unwrap()
