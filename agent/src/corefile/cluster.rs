@@ -21,7 +21,7 @@ const FIELD_MANAGER: &str = "tributary-corefile";
 /// A server of names that is not CoreDNS, or one whose configuration its provider keeps.
 struct OtherServer {
     name: &'static str,
-    /// Where its ConfigMap is.
+    /// The namespace of its ConfigMap.
     namespace: &'static str,
     configmap: &'static str,
     /// The section of the guide.

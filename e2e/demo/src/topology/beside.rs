@@ -56,7 +56,7 @@ struct Stage {
     _fleet: Fleet,
 }
 
-/// What a Cluster says of itself: its class, and the statuses of three conditions.
+/// The status of a Cluster: its class, and three conditions.
 type Said = [String; 4];
 
 impl Stage {

@@ -127,7 +127,7 @@ fn who_closes_a_log_waits_for_one_segment_that_goes() {
     assert_eq!(disk.segments().expect("listed").len(), 3);
 }
 
-/// Who reads history from a store that takes long, with others behind it, delays no member that connects again.
+/// A reader of history whose store takes long, with others behind it, delays no member that connects again.
 #[test]
 fn a_position_is_found_while_a_reader_of_history_waits() {
     let (mut log, _, _, _) = slow_to_delete();

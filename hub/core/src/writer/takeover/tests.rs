@@ -1,4 +1,4 @@
-//! What a hub records, says and gives time for when it takes the lead from another.
+//! A hub that takes the lead from another: its records, its term, and the time that it gives.
 
 use model::{Cursor, Epoch, Revision, SessionId};
 

@@ -50,7 +50,7 @@ struct Awaited {
     is_relisted: bool,
 }
 
-/// Whether the objects of a kind are known.
+/// The state of our knowledge of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
     /// All of them.

@@ -49,7 +49,7 @@ const SIGNS_MAX: u32 = 100;
 /// The API server behind a client.
 pub struct ApiServer {
     client: Client,
-    /// What watches show, where objects are read again and again.
+    /// The objects as watches show them, for those that are read again and again.
     mirror: Option<Mirror>,
     events: Recorder,
     /// Kinds that were asked for, by version and kind. Names of kinds do not change while one exists.

@@ -191,7 +191,7 @@ fn without_its_extension_a_class_is_planned_and_what_is_missing_is_told() {
     }
 }
 
-/// Where one extension was asked and another one was not, the result is nothing to judge.
+/// The result is nothing to judge if one extension was asked and another one was not.
 #[test]
 fn half_of_a_topology_is_not_validated() {
     let extensions = Scripted::new(|hook, request: &Value| match hook {
