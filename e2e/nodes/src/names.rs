@@ -215,6 +215,8 @@ impl Names<'_> {
                 rows += 1;
             }
         }
+        let file = file.to_string_lossy();
+        plane.kubectl(&["delete", "--filename", &file, "--timeout=120s"])?;
         Ok(rows)
     }
 
