@@ -6,13 +6,13 @@ use clap::Args;
 /// Plants bugs in a copy of the product and requires that the tests and worlds turn red that should.
 ///
 /// Each bug is a file in e2e/planted: a text of the product, found exactly once, what stands in its place, and which
-/// rings of tests see it. The tracked files are copied below target/variants and built once with all bugs in them, each
-/// as a copy of its function that an environment variable chooses; a bug that does not fit into that build has one of
-/// its own. Then each bug is shown to the tests that it names, to the swarm, to the simulated network, and to the
-/// scenarios that it names.
+/// tiers of tests see it (seen_by). The tracked files are copied below target/variants and built once with all bugs in
+/// them, each as a copy of its function that an environment variable chooses; a bug that does not fit into that build has
+/// one of its own. Then each bug is shown to the tiers that should see it: the tests that it names, the swarm, the
+/// simulated network, and the scenarios that it names.
 ///
-/// A bug that nothing sees, that a ring does not see which should, that does not apply any more or that does not build
-/// fails the run, by name. Results are written down in target/variants/planted.jsonl as they come.
+/// A bug that one of its tiers does not see, that does not apply any more or that does not build fails the run, by name.
+/// Results are written down in target/variants/planted.jsonl as they come.
 ///
 /// The last line is the verdict.
 #[derive(Debug, Clone, Args)]
@@ -45,6 +45,10 @@ pub struct Arguments {
     /// Number of seeds of the simulated network to play against each bug; 0: none
     #[arg(long, default_value_t = 16)]
     pub netsim: u64,
+
+    /// Shows each bug to the other tiers too, to learn whether more of them see it; takes several times as long
+    #[arg(long)]
+    pub every_tier: bool,
 
     /// Goes on where a run of the same sources and the same question was interrupted
     #[arg(long)]

@@ -44,6 +44,8 @@ pub(super) struct Depth {
     pub(super) netsim: u64,
     /// The scenarios that it names.
     pub(super) scenarios: bool,
+    /// Rings that need not see it too.
+    pub(super) every_ring: bool,
 }
 
 impl Depth {
@@ -59,6 +61,13 @@ impl Depth {
             .into_iter()
             .filter(|(_, asked)| *asked)
             .map(|(ring, _)| ring)
+    }
+
+    /// The rings that a bug is shown to. One that names none is shown to all.
+    fn rings_of(self, bug: &Bug) -> impl Iterator<Item = Ring> {
+        let every = self.every_ring || bug.seen_by.is_empty();
+        self.rings()
+            .filter(move |ring| every || bug.seen_by.contains(ring))
     }
 
     /// The tests and scenarios of these bugs that are asked.
@@ -115,7 +124,7 @@ impl<'a> Judge<'a> {
     /// The rings' sights of a bug.
     pub(super) async fn show(&self, bug: &Bug, number: Number) -> anyhow::Result<Sights> {
         let mut sights = Sights::new();
-        for ring in self.depth.rings() {
+        for ring in self.depth.rings_of(bug) {
             let sight = match (ring, bug.scenarios()) {
                 (Ring::Tests, _) => self.tests(&bug.tests, number).await?,
                 (Ring::Swarm | Ring::Netsim, _) => self.play(ring, number).await?,
@@ -306,6 +315,7 @@ mod tests {
             large_worlds: 0,
             netsim: 1,
             scenarios: true,
+            every_ring: false,
         };
         let rings = |depth: Depth| depth.rings().collect::<Vec<_>>();
         assert_eq!(rings(all), Ring::ALL);
@@ -316,5 +326,21 @@ mod tests {
         };
         assert_eq!(rings(unplayed), [Ring::Tests, Ring::Scenarios]);
         assert_eq!(rings(Depth::default()), []);
+
+        let bugs = super::super::bug::all(&crate::workspace(), super::super::bug::PROGRAMS).unwrap();
+        let bug = bugs
+            .iter()
+            .find(|bug| bug.name == "who-left-still-leaves")
+            .unwrap();
+        let of = |depth: Depth| depth.rings_of(bug).collect::<Vec<_>>();
+        assert_eq!(of(all), [Ring::Tests, Ring::Swarm], "as its file says");
+        let every = Depth {
+            every_ring: true,
+            ..all
+        };
+        assert_eq!(of(every), Ring::ALL);
+        let mut silent = bug.clone();
+        silent.seen_by.clear();
+        assert_eq!(all.rings_of(&silent).collect::<Vec<_>>(), Ring::ALL);
     }
 }

@@ -96,6 +96,7 @@ fn depth(arguments: &Arguments) -> Depth {
             large_worlds: arguments.large_worlds,
             netsim: arguments.netsim,
             scenarios: true,
+            every_ring: arguments.every_tier,
         }
     }
 }
