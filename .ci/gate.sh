@@ -277,7 +277,10 @@ build_and_lint() {
 run_tests() {
   # API servers are started by the dozen: with a larger heap they start with a fifth less of the processor.
   if ! GOGC=400 cargo test --locked --workspace --tests --no-fail-fast 2>&1 | tee "$TEST_OUTPUT"; then
-    grep -nE ' \.\.\. FAILED|panicked at' -A 4 "$TEST_OUTPUT" | cut -c 1-400
+    printf '\n=== tests that failed, and why\n'
+    # Where a test ends, another one's line may follow; the reasons stand below `failures:`.
+    grep -hE ' \.\.\. FAILED|panicked at' "$TEST_OUTPUT" | cut -c 1-200 | head -n 10
+    awk '/^failures:$/ { section = 1 } /^test result:/ { section = 0 } section' "$TEST_OUTPUT" | cut -c 1-600 | head -n 35
     return 1
   fi
 }
