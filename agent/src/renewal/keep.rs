@@ -16,7 +16,7 @@ use shared::{
     model::{KeyFingerprint, UnixMillis, advice, sync::Renewed},
     process::random,
     tls::{
-        Credentials, LiveCredentials, Pem, TlsFiles, fingerprint_of, keys_in, new_key, pem_of,
+        Credentials, LiveCredentials, Pem, TlsFiles, Vouched, fingerprint_of, keys_in, new_key, pem_of,
         signing_request,
     },
 };
@@ -218,21 +218,19 @@ impl Renewing {
         let answer = ask(wishes, request).await?;
         let key = fingerprint_of(&next).context("the key that was made")?;
         let renewed = answer.map_err(|why| Failed::Refused(key, why.into()))?;
-        let unknown = trust::check(&self.credentials.current(), &renewed);
-        let unknown = unknown.map_err(|why| {
+        let untrusted = |why: trust::Untrusted| {
             metrics.count(UNTRUSTED);
             error!(%why, "took no certificate from the hub");
             anyhow!(why)
-        })?;
-        if unknown > 0 {
-            warn!(
-                unknown,
-                "the hub sent authorities that this agent did not trust before. It trusts them now, since one that it \
-                 trusted came with them. If nobody is replacing an authority, treat the hub's key as stolen"
-            );
+        };
+        let trusted = trust::authorities(&self.credentials.current(), &renewed, now());
+        let trusted = trusted.map_err(untrusted)?;
+        if let Some(trusted) = &trusted {
+            tell(trusted);
         }
-        let kept = given(*renewed, next, kept.authorities);
+        let kept = given(&renewed, next, trusted, kept.authorities);
         let credentials = credentials(&kept).context("the hub gave a certificate that cannot be used")?;
+        trust::certificate(&credentials, &renewed).map_err(untrusted)?;
         if credentials.facts().key_fingerprint != key
             || credentials.facts().identity != self.credentials.identity()
         {
@@ -258,18 +256,31 @@ fn next_key(kept: &Kept, current: KeyFingerprint, refused: Option<KeyFingerprint
     })
 }
 
+/// Logs a change of what is trusted.
+fn tell(trusted: &Vouched) {
+    if trusted.new > 0 {
+        warn!(
+            new = trusted.new,
+            "the hub named new authorities, and one that this agent trusts vouches for each: it trusts them from now on"
+        );
+    }
+    if trusted.kept > 0 {
+        info!(
+            kept = trusted.kept,
+            "this agent goes on trusting authorities that the hub does not name: they did not expire, and vouched for none \
+             that it names"
+        );
+    }
+}
+
 /// The credentials to store from now on.
-fn given(renewed: Renewed, key: String, authorities: Option<String>) -> Kept {
-    let pem = |all: &[bytes::Bytes]| {
-        all.iter()
-            .map(|der| pem_of(&der.to_vec().into()))
-            .collect::<String>()
-    };
-    let told = (!renewed.authorities.is_empty()).then(|| pem(&renewed.authorities));
+fn given(renewed: &Renewed, key: String, trusted: Option<Vouched>, before: Option<String>) -> Kept {
+    let certificates = renewed.certificates.iter();
+    let told = trusted.map(|trusted| trusted.authorities.iter().map(pem_of).collect::<String>());
     Kept {
         key: Some(key),
-        certificate: Some(pem(&renewed.certificates)),
-        authorities: told.or(authorities),
+        certificate: Some(certificates.map(|der| pem_of(&der.to_vec().into())).collect()),
+        authorities: told.or(before),
     }
 }
 

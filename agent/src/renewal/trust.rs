@@ -1,48 +1,55 @@
-//! Owns: whether what a hub gives a member is to be trusted: authorities among which is one that is trusted already, or none
-//! and a certificate of those that are.
-//! Never: keeps anything. A hub's own key, in the hands of a thief, must not be enough to replace all that a member trusts.
+//! Owns: whether an answer to a request for a certificate is to be believed: each authority that it names is trusted
+//! already, or one that is vouches for it; and the certificate leads to one of them.
+//! Never: keeps anything. A hub's own key, in the hands of a thief, must not be enough to replace what a member trusts.
 
-use bytes::Bytes;
 use rustls::pki_types::CertificateDer;
-use shared::{model::sync::Renewed, tls::Credentials};
+use shared::{
+    model::{UnixMillis, sync::Renewed},
+    tls::{Credentials, NotVouched, Vouched, vouched},
+};
 
 /// Why nothing of an answer is taken.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Untrusted {
-    /// It names no authorities, and the certificate leads to none that is trusted.
+    /// The certificate leads to no authority that is trusted.
     #[error(
         "the hub gave a certificate of no authority that this agent trusts ({0}): the hub's key may be stolen"
     )]
     Certificate(String),
-    /// None of the authorities was trusted before.
-    #[error(
-        "the agent trusts none of the authorities that the hub sent: an authority was replaced without an overlap, or \
-         the hub's key is stolen"
-    )]
-    Authorities,
+    /// None vouches for an authority that it names.
+    #[error(transparent)]
+    Authorities(#[from] NotVouched),
 }
 
-/// Checks an answer against what was trusted before it. Returns how many of its authorities were not: while an authority
-/// is replaced there is one.
-pub(super) fn check(trusted: &Credentials, renewed: &Renewed) -> Result<usize, Untrusted> {
+/// The certificates of a list.
+fn certificates(list: &[bytes::Bytes]) -> Vec<CertificateDer<'static>> {
+    list.iter()
+        .map(|der| CertificateDer::from(der.to_vec()))
+        .collect()
+}
+
+/// The authorities to trust with an answer, as of `now`; `None`: it names none, and those that are trusted stay.
+pub(super) fn authorities(
+    trusted: &Credentials,
+    renewed: &Renewed,
+    now: UnixMillis,
+) -> Result<Option<Vouched>, Untrusted> {
     if renewed.authorities.is_empty() {
-        let chain = renewed.certificates.iter();
-        let chain: Vec<_> = chain.map(|der| CertificateDer::from(der.to_vec())).collect();
-        trusted.judge(&chain).map_err(Untrusted::Certificate)?;
+        return Ok(None);
     }
-    let is_known = |given: &&Bytes| {
-        let mut known = trusted.authorities().iter();
-        known.any(|known| known.as_ref() == &given[..])
-    };
-    let known = renewed.authorities.iter().filter(is_known).count();
-    if known == 0 && !renewed.authorities.is_empty() {
-        return Err(Untrusted::Authorities);
-    }
-    Ok(renewed.authorities.len() - known)
+    let named = certificates(&renewed.authorities);
+    Ok(Some(vouched(trusted.authorities(), &named, now)?))
+}
+
+/// Checks that the certificate of an answer leads to an authority of what is to be used from now on.
+pub(super) fn certificate(next: &Credentials, renewed: &Renewed) -> Result<(), Untrusted> {
+    let chain = certificates(&renewed.certificates);
+    next.judge(&chain).map_err(Untrusted::Certificate)
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair, SanType};
     use shared::tls::Pem;
 
@@ -58,7 +65,7 @@ mod tests {
         CertifiedIssuer::self_signed(params, key).expect("an authority")
     }
 
-    fn certificate(authority: &Authority) -> (rcgen::Certificate, KeyPair) {
+    fn issued(authority: &Authority) -> (rcgen::Certificate, KeyPair) {
         let mut params = CertificateParams::default();
         let uri = "spiffe://example.org/clusterset/default/cluster/east";
         params
@@ -70,7 +77,7 @@ mod tests {
 
     /// An agent that trusts these, the first of which certified it.
     fn agent(trusted: &[&Authority]) -> Credentials {
-        let (certificate, key) = certificate(trusted[0]);
+        let (certificate, key) = issued(trusted[0]);
         let ca: String = trusted.iter().map(|one| one.pem()).collect();
         let pem = Pem {
             cert: certificate.pem().into(),
@@ -84,30 +91,46 @@ mod tests {
     fn answer(by: &Authority, authorities: &[&Authority]) -> Renewed {
         let der = |bytes: &[u8]| Bytes::copy_from_slice(bytes);
         Renewed {
-            certificates: vec![der(certificate(by).0.der())],
+            certificates: vec![der(issued(by).0.der())],
             authorities: authorities.iter().map(|one| der(one.der())).collect(),
         }
     }
+
+    const NOW: UnixMillis = UnixMillis(1_800_000_000_000);
 
     #[test]
     fn whoever_has_the_hubs_key_replaces_nothing_that_is_trusted() {
         let (ours, evil) = (authority("ours"), authority("evil"));
         let agent = agent(&[&ours]);
         for by in [&evil, &ours] {
-            assert_eq!(check(&agent, &answer(by, &[&evil])), Err(Untrusted::Authorities));
+            for named in [&[&evil][..], &[&ours, &evil], &[&evil, &ours]] {
+                let judged = authorities(&agent, &answer(by, named), NOW);
+                assert!(matches!(judged, Err(Untrusted::Authorities(_))), "{judged:?}");
+            }
         }
-        let checked = check(&agent, &answer(&evil, &[]));
-        assert!(matches!(checked, Err(Untrusted::Certificate(_))), "{checked:?}");
+        for named in [&[][..], &[&ours][..]] {
+            let answer = answer(&evil, named);
+            assert!(authorities(&agent, &answer, NOW).is_ok());
+            let judged = certificate(&agent, &answer);
+            assert!(matches!(judged, Err(Untrusted::Certificate(_))), "{judged:?}");
+        }
     }
 
     #[test]
-    fn an_authority_is_replaced_while_both_are_trusted() {
+    fn an_authority_for_which_the_trusted_one_vouches_is_taken() {
         let (old, new) = (authority("old"), authority("new"));
-        assert_eq!(check(&agent(&[&old]), &answer(&old, &[])), Ok(0));
-        assert_eq!(check(&agent(&[&old]), &answer(&old, &[&old])), Ok(0));
-        assert_eq!(check(&agent(&[&old]), &answer(&new, &[&old, &new])), Ok(1));
-        let both = agent(&[&old, &new]);
-        assert_eq!(check(&both, &answer(&new, &[&old, &new])), Ok(0));
-        assert_eq!(check(&both, &answer(&new, &[&new])), Ok(0));
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "new");
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let voucher = params.signed_by(new.key(), &old).expect("signed");
+        let mut given = answer(&new, &[&old, &new]);
+        given.authorities.push(Bytes::copy_from_slice(voucher.der()));
+        let taken = authorities(&agent(&[&old]), &given, NOW)
+            .expect("vouched")
+            .expect("some");
+        assert_eq!((taken.authorities.len(), taken.new), (2, 1));
+        assert_eq!(certificate(&agent(&[&old, &new]), &given), Ok(()));
+        let nothing = authorities(&agent(&[&old]), &answer(&old, &[]), NOW);
+        assert_eq!(nothing, Ok(None));
     }
 }

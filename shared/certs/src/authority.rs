@@ -127,11 +127,7 @@ impl CertificateAuthority {
     /// Makes a new authority. It keeps the clusterset in mind as the one to issue for.
     pub fn generate(clusterset: &Clusterset, validity: Validity) -> Result<Self, AuthorityError> {
         let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
-        let mut params = parameters("Tributary CA", clusterset, validity);
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(INTERMEDIATES_MAX));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        let uri = format!("{SCHEME}{}", clusterset.trust_domain());
-        params.subject_alt_names.push(SanType::URI(uri.try_into()?));
+        let params = authority_parameters(clusterset, validity)?;
         let certificate_pem = params.self_signed(&key)?.pem();
         Ok(Self {
             issuer: Issuer::new(params, key),
@@ -139,6 +135,17 @@ impl CertificateAuthority {
             validity,
             clusterset: clusterset.clone(),
         })
+    }
+
+    /// Makes a new authority for this one's trust domain and clusterset, to take its place: this one vouches for it, by a
+    /// certificate with the new one's name and key behind the new one's own.
+    pub fn successor(&self, validity: Validity) -> Result<Self, AuthorityError> {
+        let mut next = Self::generate(&self.clusterset, validity)?;
+        let mut voucher = authority_parameters(&self.clusterset, validity.ending_with(self.validity))?;
+        voucher.use_authority_key_identifier_extension = true;
+        let voucher = voucher.signed_by(next.issuer.key(), &self.issuer)?;
+        next.certificate_pem.push_str(&voucher.pem());
+        Ok(next)
     }
 
     /// Reads an authority back. An authority that another tool made does not state trust domain and clusterset:
@@ -315,6 +322,18 @@ impl Subject {
         names.extend(ips.iter().map(|&ip| SanType::IpAddress(ip)));
         Ok(names)
     }
+}
+
+fn authority_parameters(
+    clusterset: &Clusterset,
+    validity: Validity,
+) -> Result<CertificateParams, AuthorityError> {
+    let mut params = parameters("Tributary CA", clusterset, validity);
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(INTERMEDIATES_MAX));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    let uri = format!("{SCHEME}{}", clusterset.trust_domain());
+    params.subject_alt_names.push(SanType::URI(uri.try_into()?));
+    Ok(params)
 }
 
 pub(super) fn parameters(

@@ -79,9 +79,9 @@ struct CaArgs {
     /// Directory for ca.crt and ca.key; made if missing
     #[arg(long, env = "TRIBUTARY_CERTS_OUT", value_name = "DIR")]
     out: PathBuf,
-    /// Name of the clusterset to issue for (a DNS label)
-    #[arg(long, env = "TRIBUTARY_CLUSTERSET", value_name = "NAME", default_value = DEFAULT_CLUSTERSET)]
-    clusterset: String,
+    /// Name of the clusterset to issue for (a DNS label); `default`, or that of --replaces, unless given
+    #[arg(long, env = "TRIBUTARY_CLUSTERSET", value_name = "NAME")]
+    clusterset: Option<String>,
     /// Trust domain of all identities (a DNS name); a fresh one unless given
     #[arg(long, env = "TRIBUTARY_TRUST_DOMAIN", value_name = "DOMAIN")]
     trust_domain: Option<String>,
@@ -94,6 +94,10 @@ struct CaArgs {
         value_parser = clap::value_parser!(u32).range(1..=DAYS_MAX)
     )]
     days: u32,
+    /// Directory of the authority that the new one replaces, for the same trust domain and clusterset: it vouches for the
+    /// new one, without which agents that renew their certificates do not trust it
+    #[arg(long, env = "TRIBUTARY_CERTS_REPLACES", value_name = "DIR", conflicts_with_all = ["trust_domain"])]
+    replaces: Option<PathBuf>,
     /// Replace existing files. Certificates of the old authority are refused under the new one
     #[arg(long, env = "TRIBUTARY_CERTS_FORCE")]
     force: bool,
@@ -239,14 +243,22 @@ fn make_authority(args: CaArgs) -> anyhow::Result<String> {
         clusterset,
         trust_domain,
         days,
+        replaces,
         force,
     } = args;
-    let trust_domain =
-        trust_domain.unwrap_or_else(|| format!("tributary-{:016x}.internal", rand::random::<u64>()));
-    let clusterset = Clusterset::new(&trust_domain, &clusterset)?;
-    let authority = CertificateAuthority::generate(&clusterset, Validity::days_from_now(days))?;
+    let validity = Validity::days_from_now(days);
+    let authority = match &replaces {
+        Some(old) => read_authority(old, None, clusterset.as_deref())?.successor(validity)?,
+        None => {
+            let domain =
+                trust_domain.unwrap_or_else(|| format!("tributary-{:016x}.internal", rand::random::<u64>()));
+            let set = clusterset.as_deref().unwrap_or(DEFAULT_CLUSTERSET);
+            CertificateAuthority::generate(&Clusterset::new(&domain, set)?, validity)?
+        }
+    };
+    let trust_domain = authority.clusterset().trust_domain();
     let [cert, key] = Directory::open(&out, force)?.write_authority(&authority)?;
-    let (set, last_day) = (clusterset.name(), authority.validity().last_day());
+    let (set, last_day) = (authority.clusterset().name(), authority.validity().last_day());
     let (cert, key, out) = (cert.display(), key.display(), out.display().to_string());
     Ok(format!(
         "Made an authority for clusterset {set} in trust domain {trust_domain}, valid until {last_day}.\n  \

@@ -173,7 +173,8 @@ pub enum HubMessage {
 pub struct Renewed {
     /// The certificate and what it leads over, DER; at least one.
     pub certificates: Vec<Bytes>,
-    /// The authorities to trust from here on, DER; none: those that are trusted stay.
+    /// The authorities to trust from here on, and certificates by which one vouches for another, DER; none: those that are
+    /// trusted stay.
     pub authorities: Vec<Bytes>,
 }
 

@@ -44,6 +44,7 @@ mod signing_request;
 mod stranger;
 mod unfinished;
 mod verify;
+mod vouch;
 
 #[cfg(test)]
 pub(crate) mod tests;
@@ -80,3 +81,4 @@ pub use stranger::{
     accept_strangers,
 };
 pub use verify::NotTheHub;
+pub use vouch::{AUTHORITIES_MAX, NotVouched, Vouched, vouched};

@@ -48,6 +48,31 @@ fn what_is_issued_is_usable_and_says_whom_it_is_for() {
     }
 }
 
+/// What agents require of a root that takes the place of the one that they trust.
+#[test]
+fn a_successor_is_vouched_for_by_the_one_before_and_issues_for_the_same() {
+    let old = authority();
+    let new = old.successor(Validity::days_from_now(20)).expect("made");
+    assert_eq!(new.clusterset(), old.clusterset());
+    let list = |pem: &str| {
+        let all = CertificateDer::pem_slice_iter(pem.as_bytes()).collect::<Result<Vec<_>, _>>();
+        all.expect("PEM")
+    };
+    let (trusted, named) = (list(old.certificate_pem()), list(new.certificate_pem()));
+    assert_eq!(named.len(), 2);
+    let now = Validity::days_from_now(1).not_after;
+    let taken = shared::tls::vouched(&trusted, &named, now).expect("vouched");
+    assert_eq!(taken.authorities, named[..1]);
+    let stranger = list(authority().certificate_pem());
+    assert!(shared::tls::vouched(&trusted, &stranger, now).is_err());
+    // It is read back, and what it issues is accepted by who trusts its file.
+    let read =
+        CertificateAuthority::from_pem(new.certificate_pem(), &new.key_pem(), None, None).expect("read");
+    let issued = read.issue(&member(), Validity::days_from_now(5)).expect("issued");
+    let credentials = Credentials::from_pem(&read.tls(&issued)).expect("usable");
+    assert_eq!(credentials.judge(&list(&issued.certificate_pem)), Ok(()));
+}
+
 #[test]
 fn a_hub_certificate_carries_the_names_that_tools_check() {
     let issued = authority()
