@@ -103,6 +103,9 @@ pub enum Command {
     HandOver(HandOverArgs),
 }
 
+/// Most members that metrics name: each has four series.
+const MEMBER_METRICS_MAX: u16 = 1_000;
+
 /// The flags of `serve`.
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
@@ -121,6 +124,11 @@ pub struct ServeArgs {
         default_value = "127.0.0.1:9090"
     )]
     pub admin: SocketAddr,
+    /// Number of members of each clusterset that metrics may name (label `member`), those in trouble first; none unless
+    /// given. Whoever reads the admin port then learns their ids
+    #[arg(long, env = "TRIBUTARY_MEMBER_METRICS", value_name = "COUNT",
+        value_parser = clap::value_parser!(u16).range(1..=i64::from(MEMBER_METRICS_MAX)))]
+    pub member_metrics: Option<u16>,
     /// Bounds of the event log's history.
     #[command(flatten)]
     pub retention: RetentionArgs,

@@ -90,6 +90,7 @@ pub fn serve(log: &LogArgs, args: ServeArgs) -> anyhow::Result<()> {
             disk: args.disk,
             state: state_bounds(args.state, sets),
             kubeconfig: args.kubeconfig,
+            member_metrics: args.member_metrics,
             doors: door_bounds(sets),
         };
         match (layout, args.set.0) {

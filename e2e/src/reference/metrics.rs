@@ -201,8 +201,9 @@ impl<'a> Visit<'a> for Registrations<'a> {
             ("register_with_unit", [name, help, unit, metric]) => {
                 self.keep(name, help, suffix(unit, &self.lets), Some(metric));
             }
-            ("encode_descriptor", [name, help, unit, _]) => {
-                self.keep(name, help, suffix(unit, &self.lets), None);
+            ("encode_descriptor", [name, help, unit, kind]) => {
+                let metric = described(kind, &self.lets);
+                self.keep(name, help, suffix(unit, &self.lets), metric);
             }
             _ => {}
         }
@@ -227,6 +228,14 @@ impl<'a> Registrations<'a> {
                 metric,
             });
         }
+    }
+}
+
+/// The field whose type is described, as in `self.members.metric_type()`; `None`: a gauge that is made on the spot.
+fn described<'a>(kind: &'a syn::Expr, lets: &Lets<'a>) -> Option<&'a syn::Expr> {
+    match resolve(kind, lets) {
+        syn::Expr::MethodCall(call) if matches!(&*call.receiver, syn::Expr::Field(_)) => Some(&call.receiver),
+        _ => None,
     }
 }
 

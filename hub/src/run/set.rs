@@ -30,6 +30,7 @@ use crate::{
     certs::MemberIssuer,
     clock::Clock,
     hub::{Hub, HubMetrics},
+    inspect::NamedMembers,
     lead::Leading,
     log::{self, Retention, limits::DiskArgs},
     profile::{self, AccessProviders, ProfileMetrics, ProfileWriter},
@@ -48,6 +49,8 @@ pub(super) struct Common {
     pub(super) state: StateBounds,
     /// Kubeconfig of the cluster with the ClusterProfiles.
     pub(super) kubeconfig: Option<PathBuf>,
+    /// Most members of each that metrics name; absent: none.
+    pub(super) member_metrics: Option<u16>,
     /// Connection limits of each port.
     pub(super) doors: DoorBounds,
 }
@@ -66,6 +69,7 @@ pub(super) struct Prepared {
     profiles: Profiles,
     metrics: HubMetrics,
     reports: Reports,
+    named: Option<NamedMembers>,
     readiness: Readiness,
     opening: ReadyHandle,
     starting: ReadyHandle,
@@ -131,6 +135,9 @@ impl Prepared {
         TlsMetrics::register_expiry(registry, credentials.clone());
         let reports = Reports::new(clock);
         reports.register(registry);
+        let named = common
+            .member_metrics
+            .map(|most| NamedMembers::register(most, registry));
 
         let listener =
             listen(args.listen).with_context(|| format!("cannot listen on --listen {}", args.listen))?;
@@ -161,6 +168,7 @@ impl Prepared {
             profiles,
             metrics,
             reports,
+            named,
             readiness,
             opening,
             starting,
@@ -185,6 +193,9 @@ impl Prepared {
         let mut hub = open(data, clusterset, options, clock, metrics).await?;
         drop(self.opening);
         hub.reports = self.reports;
+        if let Some(named) = self.named {
+            named.ask(hub.present.clone(), hub.reports.clone());
+        }
         if let Some(issuer) = &self.issuer {
             let credentials = self.credentials.clone();
             hub.renewals = Some(joining::renewals(issuer.clone(), credentials, hub.clock.wall())?);

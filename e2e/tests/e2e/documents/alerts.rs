@@ -124,6 +124,8 @@ pub(super) fn are_of_use() -> anyhow::Result<()> {
 pub(super) async fn are_served() -> anyhow::Result<()> {
     let dir = tempfile::tempdir()?;
     let mut clusterset = LocalClusterset::start(dir.path(), &Backend::Simulated, &["east", "west"]).await?;
+    clusterset.stop_hub().await?;
+    clusterset.start_hub_with(&["--member-metrics", "10"]).await?;
     let mut shop = Shop::open(&clusterset).await?;
     shop.export(&clusterset, "east", "cart", &["10.1.0.1"]).await?;
     shop.arrived(&clusterset).await?;
