@@ -186,7 +186,7 @@ mod tests {
                     .and_then(|name| name.to_str())
                     .unwrap_or_default();
                 assert!(
-                    variable.starts_with("TRIBUTARY_") != (id == "confirm"),
+                    variable.starts_with("TRIBUTARY_") != matches!(id, "confirm" | "force"),
                     "{} --{id}",
                     command.get_name()
                 );

@@ -152,8 +152,9 @@ impl fmt::Display for Contradiction {
             // No certificate can be issued for it.
             return write!(
                 out,
-                "Tributary takes one DNS label only as a cluster id (1 to 63 of a-z, 0-9 and '-'). Delete the \
-                 ClusterProperty {name}: the agent makes it again with the value {certified}"
+                "Tributary takes one DNS label only as a cluster id (1 to 63 of a-z, 0-9 and '-'), since an id is one part \
+                 of the DNS names of headless pods. Agree with whoever made the ClusterProperty {name}, and give it the \
+                 value {certified}"
             );
         }
         write!(out, "issue a certificate for {stated}, or ")?;

@@ -1,5 +1,6 @@
 //! ClusterProfile (KEP-4322): one cluster of an inventory, as its manager sees it.
-//! Field for field upstream's v1alpha1; it never holds a secret.
+//! Field for field upstream's v1alpha1; it never holds a secret. What another manager wrote by another version's definition
+//! is left out when it is read: one profile must not make all of them unreadable.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube_derive::CustomResource;
@@ -7,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    conditions::{Condition, conditions_schema, lenient_conditions},
+    conditions::{Condition, conditions_schema, lenient_conditions, lenient_list},
     names::PROFILE_PROPERTY_VALUE_CHARS_MAX,
 };
 
@@ -60,15 +61,15 @@ pub struct ClusterProfileStatus {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<ClusterVersion>,
     /// The cluster's ClusterProperties, and what its manager adds.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "lenient_list")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub properties: Vec<Property>,
     /// Deprecated name of accessProviders, which wins where both name a provider.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "lenient_list")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub credential_providers: Vec<AccessProvider>,
     /// Ways to reach the cluster, without credentials.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "lenient_list")]
     #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub access_providers: Vec<AccessProvider>,
 }
@@ -153,4 +154,36 @@ fn any_object(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         "x-kubernetes-preserve-unknown-fields": true,
         "description": "The information: an object of any shape.",
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// By another manager, under a definition of another version.
+    #[test]
+    fn elements_that_another_version_wrote_do_not_make_a_profile_unreadable() {
+        let profile: ClusterProfile = serde_json::from_value(json!({
+            "apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
+            "metadata": {"name": "east", "namespace": "fleet"},
+            "spec": {"clusterManager": {"name": "other"}},
+            "status": {
+                "properties": [{"name": "a"}, {"name": "b", "value": "1"}],
+                "accessProviders": [
+                    {"name": "old", "cluster": {"url": "https://east"}},
+                    {"name": "today", "cluster": {"server": "https://east"}},
+                ],
+                "credentialProviders": {"old": {}},
+            },
+        }))
+        .expect("it can be read");
+        let status = profile.status.expect("there is one");
+        assert_eq!(status.properties.len(), 1);
+        assert_eq!(status.properties[0].name, "b");
+        assert_eq!(status.access_providers.len(), 1);
+        assert_eq!(status.access_providers[0].name, "today");
+        assert_eq!(status.credential_providers, []);
+    }
 }

@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use schemars::{Schema, SchemaGenerator, json_schema};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, de::DeserializeOwned};
 use serde_json::Value;
 
 /// One condition; upstream's type, so that every Kubernetes library agrees on its form.
@@ -34,6 +34,20 @@ pub(super) fn lenient_conditions<'de, D: Deserializer<'de>>(from: D) -> Result<V
     let stored = Value::deserialize(from)?;
     let stored = stored.as_array().into_iter().flatten();
     Ok(stored.filter_map(lenient_condition).collect())
+}
+
+/// Reads the elements of a list that fit today's definitions; the others are left out, for the same reason.
+pub(super) fn lenient_list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
+    from: D,
+) -> Result<Vec<T>, D::Error> {
+    let elements = match Value::deserialize(from)? {
+        Value::Array(elements) => elements,
+        _ => Vec::new(),
+    };
+    Ok(elements
+        .into_iter()
+        .filter_map(|element| serde_json::from_value(element).ok())
+        .collect())
 }
 
 /// Absent for one without a type, which nobody can look for.

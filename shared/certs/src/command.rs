@@ -99,7 +99,7 @@ struct CaArgs {
     #[arg(long, env = "TRIBUTARY_CERTS_REPLACES", value_name = "DIR", conflicts_with_all = ["trust_domain"])]
     replaces: Option<PathBuf>,
     /// Replace existing files. Certificates of the old authority are refused under the new one
-    #[arg(long, env = "TRIBUTARY_CERTS_FORCE")]
+    #[arg(long)]
     force: bool,
 }
 
@@ -128,7 +128,7 @@ struct IssueArgs {
     )]
     days: u32,
     /// Replace existing files
-    #[arg(long, env = "TRIBUTARY_CERTS_FORCE")]
+    #[arg(long)]
     force: bool,
 }
 

@@ -256,6 +256,14 @@ pub fn certs_ca() -> String {
     "tributary-hub certs ca --out DIR".to_owned()
 }
 
+/// Makes an authority for which the one in `directory` vouches.
+pub fn certs_ca_replaces(directory: &str) -> String {
+    format!(
+        "tributary-hub certs ca --out DIR --replaces {}",
+        quoted(directory)
+    )
+}
+
 /// Issues a hub's certificate; `directory` holds the authority.
 pub fn certs_hub(directory: &str) -> String {
     format!(

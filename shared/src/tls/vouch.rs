@@ -1,12 +1,12 @@
 //! Owns: which of the authorities that a hub names may be trusted from now on: those that are trusted already, and those
 //! for which one of them vouches. An authority vouches for another by a certificate with the other's name and key that it
-//! signed itself (a cross-certificate, as `tributary-hub certs ca --replaces` makes it).
+//! signed itself (a cross-certificate, as `certs ca --replaces` makes it).
 //! Never: keeps anything. The hub's own key, or the one with which it lets clusters join, signs no such certificate.
 
 use rustls_pki_types::CertificateDer;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
-use crate::model::UnixMillis;
+use crate::model::{UnixMillis, advice};
 
 /// Most certificates in a list of authorities that are looked at.
 pub const AUTHORITIES_MAX: usize = 64;
@@ -34,7 +34,8 @@ pub enum NotVouched {
     /// Nobody who is trusted vouches for one of them.
     #[error(
         "the hub named an authority for which none vouches that this agent trusts ({0}). If an authority is being replaced, \
-         make the new one with `tributary-hub certs ca --replaces`; if not, the hub's key may be stolen"
+         make the new one with `{replace}`; if not, the hub's key may be stolen",
+        replace = advice::certs_ca_replaces("OLD")
     )]
     Stranger(String),
 }

@@ -52,7 +52,8 @@ enum Command {
         functions, the text read as YAML 1.1. No hub and no cluster is asked.\n\n\
         The output is a line of JSON for each case: `rendered` (the text), `value` (its value as YAML), `enabledIf`; \
         or `error` (parse, execute, yaml) and `message`; and `findings`, which are probable mistakes such as a \
-        written `<no value>`. Exit code 0 in all these cases, 1 if a file cannot be read.\n\n\
+        written `<no value>`. Exit code 0, or 1 if the template has an `error` or a file \
+        cannot be read; with --cases an error is an outcome as any other.\n\n\
         Example:\n  clusterclass render --template '{{ .name | upper }}' --variables variables.json"
     )]
     Render(RenderArgs),
@@ -290,11 +291,16 @@ fn run_render(args: RenderArgs) -> anyhow::Result<String> {
         Some(file) => read_variables(&file)?.0,
         None => b"{}".to_vec(),
     };
-    writeln!(
-        said,
-        "{}",
-        render(&template.unwrap_or_default(), &variables).to_json()
-    )?;
+    let outcome = render(&template.unwrap_or_default(), &variables);
+    writeln!(said, "{}", outcome.to_json())?;
+    if let Some(problem) = outcome.problem {
+        print!("{said}");
+        bail!(
+            "the template has no value ({}): {}",
+            problem.stage.name(),
+            problem.message
+        );
+    }
     Ok(said)
 }
 

@@ -57,6 +57,7 @@ pub fn advised() -> Vec<String> {
         advice::confirm_policy_apply("a directory/policy.yaml", &access),
         advice::confirm_policy_release(&service, &access),
         advice::certs_ca(),
+        advice::certs_ca_replaces("certs"),
         advice::certs_hub("a directory"),
         advice::certs_member("DIR", Some(&east)),
         advice::certs_member("DIR", None),
