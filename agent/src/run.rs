@@ -1,6 +1,8 @@
 //! The wiring of `run`: builds the parts, runs them under supervision, drains them.
 //! It decides nothing about objects; it only connects.
 
+pub mod args;
+
 use std::{path::Path, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
@@ -18,9 +20,10 @@ use shared::{
 };
 use tracing::info;
 
+use args::{Interest, RunArgs};
+
 use crate::{
     agent::{self, AgentMetrics, AgentOptions},
-    args::{Interest, RunArgs},
     join, lease,
     membership::Membership,
     plan::ImportRules,

@@ -141,7 +141,7 @@ fn hub_fits() -> anyhow::Result<()> {
 }
 
 /// The agent's arguments in its container, with these hubs in its ConfigMap.
-pub(crate) fn agent_run(container: &Value, hubs: &str) -> anyhow::Result<Box<agent::args::RunArgs>> {
+pub(crate) fn agent_run(container: &Value, hubs: &str) -> anyhow::Result<Box<agent::run::args::RunArgs>> {
     let line = command_line(container, |_| hubs.to_owned())?;
     match agent::args::Cli::try_parse_from(line)?.command {
         agent::args::Command::Run(run) => Ok(run),

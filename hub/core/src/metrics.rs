@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::{
     ConflictReason, DenialReason,
-    policy::Usage,
     sync::{RefusalReason, Source, SourceState},
 };
 use prometheus_client::{
@@ -18,10 +17,6 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 
-use crate::{
-    bounds::StateBounds,
-    writer::{DiskRoom, Total},
-};
 use event_log::{Space, Stats};
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -360,13 +355,11 @@ impl WriterMetrics {
         self.members_over_budget.set(members as i64);
     }
 
-    /// Shows how much all members have recorded, and may have.
-    pub fn observe_state(&self, bounds: &StateBounds, used: &Usage) {
-        for total in Total::ALL {
-            let label = TotalLabel { of: total.as_str() };
-            self.state_used.get_or_create(&label).set(total.of(used));
-            self.state_limit.get_or_create(&label).set(total.most(bounds));
-        }
+    /// Shows how much all members have recorded `of` something, and may have.
+    pub fn observe_state(&self, of: &'static str, used: u64, limit: u64) {
+        let label = TotalLabel { of };
+        self.state_used.get_or_create(&label).set(used);
+        self.state_limit.get_or_create(&label).set(limit);
     }
 
     /// Sets the number of members that are to leave.
@@ -402,11 +395,11 @@ impl WriterMetrics {
     }
 
     /// The disk under the log, where its size can be told.
-    pub fn observe_disk(&self, space: Option<Space>, room: DiskRoom) {
+    pub fn observe_disk(&self, space: Option<Space>, refuses_growth: bool) {
         if let Some(Space { free, total }) = space {
             self.disk_free.set(free);
             self.disk_size.set(total);
         }
-        self.growth_refused.set(u64::from(room == DiskRoom::Reserve));
+        self.growth_refused.set(u64::from(refuses_growth));
     }
 }

@@ -6,19 +6,19 @@ use std::{
     sync::Arc,
 };
 
-use api::convert::NamespaceDenyList;
-use model::{ClusterId, FactKey, ServiceKey, derived_name::derived_service_name};
+use api::convert::{ExportProblem, NamespaceDenyList, export_from};
+use model::{ClusterId, FactKey, ServiceKey, ServicePort, derived_name::derived_service_name};
 
 use super::seen::Seen;
 use crate::{
-    convert::{derived::derived_from, export::judged_export},
+    convert::derived::derived_from,
     observe::join::{Joined, Objects, join},
     outbox::Refusal,
     plan::{
         Desired, Found, InvalidReason, NamespaceState, ServiceView, Settling, Validity, slice_names,
-        view::{Known, Refusals},
+        view::{FoundExport, Known, Refusals},
     },
-    watch::{Head, Kept, Watches},
+    watch::{Head, Kept, KeptExport, KeptService, Watches},
 };
 
 /// Facts of one service that the hub does not take. A fact that has changed since is not refused any more.
@@ -62,7 +62,9 @@ pub(super) fn view(
         .services
         .get(namespace, &derived_service_name(namespace, name));
     seen.derived = version(&derived);
-    view.derived = derived_from(derived.as_deref(), service);
+    view.derived = derived
+        .as_deref()
+        .map_or(Found::Absent, |object| derived_from(object.derived(), service));
     let of_service = watches.slices.of_service(service);
     // An export that cannot be decoded is unknown, and not absent: its slices stay.
     let export_unread =
@@ -235,6 +237,49 @@ fn held(watches: &Watches) -> Vec<(Option<ServiceKey>, ClusterId)> {
         held.extend(clusters.map(|cluster| (service.labelled_service(), cluster)));
     }
     held
+}
+
+/// The export, judged together with its Service (absent only when it is known that there is none), and the
+/// Service's ports if it is valid.
+fn judged_export(
+    export: &KeptExport,
+    service: Option<&KeptService>,
+    deny: &NamespaceDenyList,
+) -> (FoundExport, Option<Vec<ServicePort>>) {
+    let object = export.exported();
+    let judged = export_from(object, service.map(KeptService::exported), deny);
+    let (validity, metadata_left_out, ports) = match judged {
+        Ok(exported) => (
+            Validity::Valid,
+            exported.metadata_left_out,
+            Some(exported.export.ports),
+        ),
+        Err(problem) => (invalid(&problem), String::new(), None),
+    };
+    let found = FoundExport {
+        uid: export.head().uid.clone(),
+        generation: object.metadata.generation.unwrap_or_default(),
+        deleting: export.head().deleting,
+        validity,
+        metadata_left_out: metadata_left_out.into(),
+        conditions: export.conditions().to_vec(),
+    };
+    (found, ports)
+}
+
+fn invalid(problem: &ExportProblem) -> Validity {
+    let reason = match problem {
+        ExportProblem::NoService(_) => InvalidReason::NoService,
+        ExportProblem::InvalidServiceType(_) => InvalidReason::InvalidServiceType,
+        ExportProblem::InvalidExport(_) => InvalidReason::InvalidExport,
+        ExportProblem::NamespaceReserved(_) | ExportProblem::NamespaceDenied(_) => {
+            InvalidReason::NamespaceDenied
+        }
+    };
+    Validity::Invalid {
+        reason,
+        message: problem.to_string().into(),
+    }
 }
 
 #[cfg(test)]

@@ -13,13 +13,10 @@ use super::{
     owned::{OwnedFields, found, member},
     protocol_from, protocol_text, sources_from, sources_text,
 };
-use crate::{
-    plan::{
-        Found, Ours,
-        content::{DerivedContent, FamilyPolicy, Policies},
-        view::FoundDerived,
-    },
-    watch::KeptService,
+use crate::plan::{
+    Found, Ours,
+    content::{DerivedContent, FamilyPolicy, Policies},
+    view::FoundDerived,
 };
 
 /// The content read of a derived Service of the agent.
@@ -59,13 +56,9 @@ pub(crate) fn derived_of(object: &Service) -> Option<Derived> {
     })
 }
 
-/// The derived Service of `service` as a plan sees it. One that is derived for another service (fifty bits of a
+/// The derived Service of `service`, which is there, as a plan sees it; `ours` unless it is not the agent's. One that is derived for another service (fifty bits of a
 /// name can collide) is as strange as anybody's.
-pub(crate) fn derived_from(object: Option<&KeptService>, service: &ServiceKey) -> Found<FoundDerived> {
-    let Some(object) = object else {
-        return Found::Absent;
-    };
-    let ours = object.derived();
+pub(crate) fn derived_from(ours: Option<&Derived>, service: &ServiceKey) -> Found<FoundDerived> {
     let ours = ours.filter(|derived| derived.of.as_ref().is_none_or(|of| *of == service.name));
     ours.map_or(Found::Stranger, |derived| Found::Ours(derived.found.clone()))
 }
@@ -288,7 +281,6 @@ fn wanted_port<'a>(body: &'a Value, protocol: &str, port: i32) -> Option<&'a Val
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch::Kept;
 
     fn service(label: &str) -> Service {
         let fields = json!({"f:metadata": {"f:labels": {
@@ -305,14 +297,10 @@ mod tests {
         serde_json::from_value(object).unwrap()
     }
 
-    fn kept(object: &Service) -> KeptService {
-        KeptService::keep(object.clone())
-    }
-
     #[test]
     fn a_service_derived_for_another_is_a_strangers() {
         let cart = ServiceKey::new("shop", "cart").unwrap();
-        let found = |label| derived_from(Some(&kept(&service(label))), &cart);
+        let found = |label| derived_from(derived_of(&service(label)).as_ref(), &cart);
         assert!(found("cart").ours().is_some());
         assert_eq!(found("till"), Found::Stranger);
     }
@@ -320,10 +308,10 @@ mod tests {
     #[test]
     fn ips_that_were_not_asked_for_are_not_stated() {
         let cart = ServiceKey::new("shop", "cart").unwrap();
-        let object = kept(&service("cart"));
-        let found = derived_from(Some(&object), &cart);
+        let object = derived_of(&service("cart"));
+        let found = derived_from(object.as_ref(), &cart);
         let content = &found.ours().unwrap().content.content;
-        let json = derived_json(&cart, "derived-x", Some("u"), content, &[], object.derived());
+        let json = derived_json(&cart, "derived-x", Some("u"), content, &[], object.as_ref());
         assert!(json["spec"]["clusterIP"].is_null());
         let asked = ["10.0.0.1".parse().unwrap()];
         let json = derived_json(&cart, "derived-x", None, content, &asked, None);
@@ -333,7 +321,7 @@ mod tests {
     #[test]
     fn exported_metadata_is_written_and_read_back_and_that_of_others_is_not_ours() {
         let cart = ServiceKey::new("shop", "cart").unwrap();
-        let found = derived_from(Some(&kept(&service("cart"))), &cart);
+        let found = derived_from(derived_of(&service("cart")).as_ref(), &cart);
         let mut content = found.ours().unwrap().content.content.clone();
         content.labels = Metadata::from([("team".into(), "shop".into())]);
         content.annotations = Metadata::from([("example.org/note".into(), "x".into())]);
@@ -348,7 +336,7 @@ mod tests {
             {"f:metadata": {"f:labels": fields(&[LABEL_MANAGED_BY, LABEL_SERVICE_NAME, "team"]),
                 "f:annotations": fields(&[ANNOTATION_SOURCE_CLUSTERS, "example.org/note"])}}}]);
         let written: Service = serde_json::from_value(json).unwrap();
-        let read = derived_from(Some(&kept(&written)), &cart);
+        let read = derived_from(derived_of(&written).as_ref(), &cart);
         let read = &read.ours().unwrap().content.content;
         assert_eq!(
             (&read.labels, &read.annotations),
@@ -396,7 +384,7 @@ mod tests {
         let body = json!({"spec": {"ports": [{"name": "http", "protocol": "TCP", "port": 80}]}});
         for (ports, intact) in [(json!([ours]), true), (json!([ours, theirs]), false)] {
             object.spec.as_mut().unwrap().ports = serde_json::from_value(ports).unwrap();
-            let found = derived_from(Some(&kept(&object)), &cart);
+            let found = derived_from(derived_of(&object).as_ref(), &cart);
             assert_eq!(found.ours().unwrap().intact, intact);
             assert_eq!(has_parts_of_others(&body, &object), !intact);
             assert_eq!(removal_of_others(&body, &object)["spec"]["ports"], json!([ours]));
@@ -415,12 +403,12 @@ mod tests {
             ("publishNotReadyAddresses", json!(true), false),
         ] {
             let mut object = service("cart");
-            let before = derived_from(Some(&kept(&object)), &cart);
+            let before = derived_from(derived_of(&object).as_ref(), &cart);
             assert!(before.ours().unwrap().intact);
             let mut spec = json!(object.spec);
             spec[field] = value;
             object.spec = serde_json::from_value(spec).unwrap();
-            let found = derived_from(Some(&kept(&object)), &cart);
+            let found = derived_from(derived_of(&object).as_ref(), &cart);
             assert!(!found.ours().unwrap().intact, "{field}");
             assert_eq!(has_parts_of_others(&body, &object), !by_apply, "{field}");
             let removed = removal_of_others(&body, &object)["spec"].get(field).cloned();
@@ -437,7 +425,7 @@ mod tests {
         fields.0["f:spec"] = json!({"f:ports": {r#"k:{"port":80,"protocol":"TCP"}"#: {"f:port": {}}}});
         let port = json!([{"name": "web", "protocol": "TCP", "port": 80, "targetPort": 80}]);
         object.spec.as_mut().unwrap().ports = serde_json::from_value(port).unwrap();
-        let found = derived_from(Some(&kept(&object)), &cart);
+        let found = derived_from(derived_of(&object).as_ref(), &cart);
         let ports = &found.ours().unwrap().content.content.ports;
         assert_eq!(&*ports.first().unwrap().name, "web");
         let unnamed = json!({"spec": {"ports": [{"protocol": "TCP", "port": 80}]}});

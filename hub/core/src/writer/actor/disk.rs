@@ -55,7 +55,7 @@ impl Writer {
     pub(super) fn look_at_the_disk(&mut self, stats: &Stats) {
         let (space, before) = (self.log.space(), self.core.room());
         let room = DiskRoom::of(space, &self.bounds(), before, stats.segments > 1);
-        self.metrics.observe_disk(space, room);
+        self.metrics.observe_disk(space, room == DiskRoom::Reserve);
         if room == before {
             return;
         }

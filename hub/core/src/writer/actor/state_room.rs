@@ -2,7 +2,7 @@
 //! Never: says who may have how much; that is `totals`.
 
 use super::Writer;
-use crate::writer::totals::{STATE_ALARM_PERCENT, fullest};
+use crate::writer::totals::{STATE_ALARM_PERCENT, Total, fullest};
 
 /// The alarm ends so many percent below where it began, so that a share that sways is one change.
 const MARGIN_PERCENT: u64 = 5;
@@ -11,7 +11,10 @@ impl Writer {
     /// Measures the state, and tells when its alarm begins or ends.
     pub(super) fn look_at_the_state(&mut self) {
         let (bounds, used) = (self.bounds().state, self.core.used());
-        self.metrics.observe_state(&bounds, &used);
+        for total in Total::ALL {
+            let (used, limit) = (total.of(&used), total.most(&bounds));
+            self.metrics.observe_state(total.as_str(), used, limit);
+        }
         let (total, percent) = fullest(&bounds, &used);
         let is_alarm = alarms(self.state_alarm, percent);
         if std::mem::replace(&mut self.state_alarm, is_alarm) == is_alarm {
