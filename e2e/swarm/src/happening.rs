@@ -271,6 +271,10 @@ pub enum What {
     Reset(usize),
     /// The cluster's clock is put forward, or back.
     Skew(usize, i32),
+    /// The wall clock of the running hub is wrong by so many milliseconds from now on, until the next rest.
+    HubClock(i32),
+    /// The wall clock of a cluster's agents is wrong by so many milliseconds from now on.
+    AgentClock(usize, i32),
     /// Time passes in which nobody does anything.
     Pass(u32),
     /// Everybody goes on as far as the present faults let them, several times over.

@@ -10,6 +10,7 @@ use oracle::laws::{Guarded, Law, ManySeeds, Verdict};
 pub const EXPECTED: &[&str] = &[
     "API server slow",
     "API server slow every other time",
+    "admitted though the log is ahead of the clock",
     "age of exports forged",
     "agent crashed",
     "agent doubled",
@@ -19,8 +20,12 @@ pub const EXPECTED: &[&str] = &[
     "asked to report again",
     "back after a goodbye",
     "certificate asked for",
+    "certificate over by a wrong clock",
     "certificate renewed",
     "certificate renewed over its session",
+    "clock of agents set",
+    "clock of the hub set back",
+    "clock of the hub set forward",
     "clock skewed",
     "conflict settled",
     "connection broken",
@@ -147,7 +152,7 @@ const HAND_OVERS_MIN: u64 = 1_000;
 const HAND_OVER: &str = "leadership changed hands";
 
 /// The laws of the swarm.
-const LAWS: [Law; 35] = [
+const LAWS: [Law; 36] = [
     Law::Reserve,
     Law::Holds,
     Law::Stood,
@@ -182,6 +187,7 @@ const LAWS: [Law; 35] = [
     Law::Holders,
     Law::Replaced,
     Law::Still,
+    Law::Due,
     Law::Led,
 ];
 

@@ -15,6 +15,7 @@
 
 mod agent;
 pub mod args;
+mod clocks;
 mod draw;
 mod failing;
 mod follower;

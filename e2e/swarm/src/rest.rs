@@ -108,6 +108,7 @@ impl World {
     }
 
     fn heal(&mut self) {
+        self.set_clock_right();
         self.network.ways.fill(Blocked::default());
         self.disk.set_faults(Faults::default());
         self.disk.set_space(None);

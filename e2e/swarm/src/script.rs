@@ -4,6 +4,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    clocks,
     draw::Draw,
     failing, goodbye,
     happening::{AgentPart, METADATA, Named, SHAPES, WATCHES, What, going, named, taken},
@@ -61,6 +62,13 @@ const COPIED_DRAW: u64 = 0xc0b7;
 const GOODBYE_PERCENT: u64 = 8;
 /// Keeps those draws apart from all others of a seed.
 const GOODBYE_DRAW: u64 = 0xb1e5;
+/// Percentage of worlds in which the hub's wall clock is wrong for a moment while a time runs, and in which a wall clock is
+/// set at any time: drawn apart, too.
+const WRONG_CLOCK_PERCENT: u64 = 10;
+const CLOCK_SET_PERCENT: u64 = 8;
+/// Keeps those draws apart from all others of a seed.
+const WRONG_CLOCK_DRAW: u64 = 0xc111;
+const CLOCK_SET_DRAW: u64 = 0x5e7d;
 /// Classes of faults; see `fault`.
 const CLASSES: u64 = 23;
 /// Rounds of everybody in one step, at most.
@@ -216,6 +224,12 @@ fn told_apart(steps: &mut Vec<Step>, seed: u64, clusters: usize, exported: &[(us
     });
     insert(steps, apart(GOODBYE_DRAW), GOODBYE_PERCENT, |draw| {
         goodbye::goes_away(draw, clusters, exported)
+    });
+    insert(steps, apart(WRONG_CLOCK_DRAW), WRONG_CLOCK_PERCENT, |draw| {
+        clocks::wrong_for_a_moment(draw, clusters, exported)
+    });
+    insert(steps, apart(CLOCK_SET_DRAW), CLOCK_SET_PERCENT, |draw| {
+        clocks::set(draw, clusters)
     });
 }
 

@@ -35,6 +35,8 @@ pub(super) struct Site {
     pub(super) name: ClusterId,
     pub(super) cluster: SimCluster,
     pub(super) clock: Arc<ManualClock>,
+    /// By how much the wall clock of its agents is wrong, in milliseconds.
+    pub(super) clock_off: i64,
     pub(super) agents: Vec<Agent>,
     /// The pod of the agent that took the Lease last.
     pub(super) led_by: Option<String>,
@@ -140,6 +142,7 @@ impl Site {
             name: ClusterId::new(name)?,
             cluster,
             clock,
+            clock_off: 0,
             agents: Vec::new(),
             led_by: None,
             cuts: 0,

@@ -82,13 +82,16 @@ pub enum Law {
     /// Nothing is removed by the Lease of a source that did not stand still for a whole time in the eyes of the one who
     /// removes it, nor under retain: requests that removed something so.
     Still,
+    /// What ends after a time ends then, whatever the wall clock shows: memberships and holds whose time was over after the
+    /// hub's clock had been set.
+    Due,
     /// Another agent leads after its leader is gone, however slow the API server is: leaders that went.
     Led,
 }
 
 impl Law {
     /// All of them.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::Holds,
         Self::Stood,
         Self::Deletion,
@@ -124,6 +127,7 @@ impl Law {
         Self::Holders,
         Self::Replaced,
         Self::Still,
+        Self::Due,
         Self::Led,
     ];
 
@@ -165,6 +169,7 @@ impl Law {
             Self::Holders => "one id, one holder",
             Self::Replaced => "nothing of a replaced leader takes effect over a newer one's",
             Self::Still => "only a Lease that stood still lets go",
+            Self::Due => "what ends after a time ends then",
             Self::Led => "a slow API server has a leader",
         }
     }
@@ -186,6 +191,7 @@ impl Law {
             Self::Holders => "strangers",
             Self::Replaced => "late writes",
             Self::Still => "removals",
+            Self::Due => "ends behind a clock that was set",
             Self::Led => "leaders that went",
             Self::Keys => "admissions",
             Self::Renewals => "keys",

@@ -41,8 +41,13 @@ impl Agent {
             .collect()
     }
 
-    /// Opens a session, if there is none and the way is free. Returns the stream.
-    pub(crate) fn connect(&mut self, site: usize, network: &mut Network, now: u64) -> Option<StreamId> {
+    /// Opens a session, if there is none and the way is free; `clock` is the wall clock. Returns the stream.
+    pub(crate) fn connect(
+        &mut self,
+        site: usize,
+        network: &mut Network,
+        (now, clock): (u64, UnixMillis),
+    ) -> Option<StreamId> {
         if self.session.is_some() || !self.leads() || !self.watches.namespaces.is_listed() {
             return None;
         }
@@ -59,8 +64,7 @@ impl Agent {
                 outbox: &mut self.outbox,
                 desired,
                 now: 0,
-                // Agents of this world have no wall clock.
-                clock: model::UnixMillis(u64::MAX),
+                clock,
             })
         });
         self.session = Some(Open {

@@ -4,6 +4,7 @@
 mod contests;
 mod counted;
 mod declared;
+mod due;
 mod goodbyes;
 mod holders;
 mod left;
@@ -29,6 +30,7 @@ use model::{ClusterId, Clusterset, Cursor, Epoch, FactKey, KeyFingerprint, Revis
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use self::{
+    due::{Before, Due},
     holders::Holders,
     promises::Promises,
     session::HubSession,
@@ -82,6 +84,8 @@ pub(super) struct Hub {
     /// Members' signs of life, and the times of withdrawals.
     silence: Silence,
     holders: Holders,
+    /// Times that run.
+    due: Due,
     /// Requests that the writer took while the disk's reserve was touched, not counted yet.
     reserved_works: u64,
     /// An operator was told to forget a cluster that is gone, and did.
@@ -122,6 +126,7 @@ impl Hub {
         let own_log = Box::new(log.clone());
         let (mut writer, view, completed) = Writer::new(state, own_log, options, Default::default(), at);
         writer.begin(at);
+        let due = Due::of(writer.core().state(), at);
         let (handle, inbox) = WriterHandle::new(BOUNDS.inbox);
         Ok(Self {
             writer,
@@ -139,6 +144,7 @@ impl Hub {
             promises,
             silence: Silence::since(at.now()),
             holders: Holders::default(),
+            due,
             reserved_works: 0,
             has_forgotten: false,
             slow: None,
@@ -259,9 +265,14 @@ impl Hub {
             self.silence.told_of_goodbye(cluster, at.now());
         }
         self.holders.looked(self.writer.core().state(), at.now());
+        let serves = self.writer.core().not_serving().is_none();
+        let timed = (ticked && serves).then(|| Before::of(self.state()));
         self.writer.take(work, at);
         let state = self.writer.core().state();
         self.holders.looked(state, at.now());
+        self.due
+            .looked(timed.as_ref(), state, at)
+            .unwrap_or_else(|why| self.promises.breaks(why));
         if ticked && self.writer.core().not_serving().is_none() {
             let sessions = self.sessions.values().chain(&self.leaving);
             let present = sessions.map(|session| session.cluster().clone()).collect();
@@ -322,6 +333,7 @@ impl Hub {
         self.log.sync();
         self.promises.synced(&self.log, before, &mut seen.guarded);
         self.silence.count(seen);
+        seen.guarded.count(Law::Due, self.due.take_guarded());
         for _ in 0..promises::differences(&self.log, before) {
             seen.count("fact stored as a difference");
         }

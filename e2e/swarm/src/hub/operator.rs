@@ -46,7 +46,11 @@ impl Hub {
                 evicts,
             },
         };
-        self.state().current_member(cluster).is_some() && self.operate(leave, at)
+        let ordered = self.state().current_member(cluster).is_some() && self.operate(leave, at);
+        if ordered {
+            self.due.ordered(cluster, after_millis, at);
+        }
+        ordered
     }
 
     /// Has a member stay; false when it is not to leave.

@@ -9,7 +9,7 @@ use hub_core::{
     writer::{HolderAnswer, NotAdmitted, SessionEvent},
 };
 use model::{
-    ClusterId, KeyFingerprint, Signed, UnixMillis,
+    ClusterId, KeyFingerprint, Signed,
     sync::{self, AgentMessage, DesiredKey, HubMessage, ItemHash},
 };
 use prost::Message;
@@ -20,6 +20,7 @@ use super::{BOUNDS, Hub, holders::TOOK_OVER};
 use crate::{
     histogram::Histogram,
     network::{IN_FLIGHT_MAX, Network, StreamId, Told},
+    time::{CERTIFICATE_LONGEST_MILLIS, certificate_end},
 };
 
 /// A session, and what its task would wait for.
@@ -55,6 +56,7 @@ impl Hub {
         let (actor, events) = SessionActor::new(cluster.clone(), key, BOUNDS, Default::default(), now);
         let presented = Presented {
             renewable,
+            not_after: Some(certificate_end(now)),
             ..Presented::default()
         };
         let session = HubSession {
@@ -213,6 +215,8 @@ impl Hub {
                 Some(awaited) => match answer(awaited, &self.log, at) {
                     Ok(answer) => {
                         count_answer(&answer, seen);
+                        let recorded_at = self.writer.core().state().recorded_at();
+                        count_clock(&answer, recorded_at.0.saturating_sub(at.wall.0), seen);
                         session.actor.on_answer(answer)
                     }
                     Err(awaited) => {
@@ -303,13 +307,13 @@ impl Hub {
 }
 
 /// In a world a key is its own signing request, and its own certificate.
-fn signed(request: &[u8]) -> Result<Box<Signed>, Box<str>> {
+fn signed(request: &[u8], now: u64) -> Result<Box<Signed>, Box<str>> {
     let key = request.try_into().map(KeyFingerprint);
     let key = key.map_err(|_| "this is no key")?;
     Ok(Box::new(Signed {
         key,
         issuer: "CN=joining".into(),
-        not_after: UnixMillis(u64::MAX >> 16),
+        not_after: certificate_end(now),
         certificates: vec![request.to_vec().into()],
         authorities: Vec::new(),
     }))
@@ -322,7 +326,7 @@ fn answer(awaited: Awaited, log: &MemoryLog, at: Moment) -> Result<Answer, Await
             let question = move |history: &dyn History| history.hash_at(cursor.epoch, cursor.revision);
             Ok(Answer::Hash(log.reader().wait(question).unwrap_or_default()))
         }
-        Awaited::Signature(request) => Ok(Answer::Signature(signed(&request))),
+        Awaited::Signature(request) => Ok(Answer::Signature(signed(&request, at.now()))),
         Awaited::Certified(mut answer) => match answer.try_recv() {
             Ok(outcome) => Ok(Answer::Certified(Some(outcome))),
             Err(TryRecvError::Closed) => Ok(Answer::Certified(None)),
@@ -380,6 +384,19 @@ fn count_answer(answer: &Answer, seen: &mut Histogram) {
         Answer::Admission(Some(Ok(admission))) if admission.welcome.resume => seen.count("resume"),
         Answer::Admission(Some(Ok(_))) => seen.count("snapshot"),
         Answer::Admission(Some(Err(NotAdmitted::JudgedBefore))) => seen.count("cursor judged again"),
+        _ => {}
+    }
+}
+
+/// Counts what a clock that is wrong, or was, has to do with: `log_ahead` is by how much the log's last time is ahead of it.
+fn count_clock(answer: &Answer, log_ahead: u64, seen: &mut Histogram) {
+    match answer {
+        Answer::Admission(Some(Ok(_))) if log_ahead > CERTIFICATE_LONGEST_MILLIS => {
+            seen.count("admitted though the log is ahead of the clock");
+        }
+        Answer::Admission(Some(Err(NotAdmitted::Refused(why)))) if why.contains("by this hub's clock") => {
+            seen.count("certificate over by a wrong clock");
+        }
         _ => {}
     }
 }

@@ -195,7 +195,7 @@ impl World {
                 }
             }
             What::Rest(restart) => self.rest(*restart)?,
-            _ => return Ok(false),
+            _ => return Ok(self.happen_to_clocks(what)),
         }
         Ok(true)
     }

@@ -1,6 +1,7 @@
 //! A world: sites, a network and a hub, played step by step. It owns time and whose turn it is; everything it
 //! decides comes from the script.
 
+mod clocks;
 mod copied;
 mod happen;
 mod hostile;
@@ -11,7 +12,7 @@ use std::{collections::BTreeSet, sync::LazyLock};
 
 use event_log::MemoryDisk;
 use hub_core::clock::Moment;
-use model::{Clusterset, ServiceKey, UnixMillis};
+use model::{Clusterset, ServiceKey};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
@@ -32,11 +33,9 @@ use super::{
     refusals,
     script::{Script, Step},
     site::Site,
-    time::Time,
+    time::{START_MILLIS, Time},
 };
 
-/// Start of every world, in milliseconds since the epoch.
-const START_MILLIS: u64 = 1_700_000_000_000;
 /// Longest time between two turns, in milliseconds.
 const TURN_MILLIS: u64 = 120;
 /// Percentage of turns in which an agent that was cut off is reached again.
@@ -127,6 +126,8 @@ pub(super) struct World {
     pub(super) broken: Option<String>,
     /// By how much the hub's clock is wrong, in milliseconds.
     pub(super) hub_skew: i64,
+    /// By how much it is wrong beside that until the next rest, in milliseconds.
+    pub(super) hub_clock_off: i64,
     /// The member that means no good, once it came.
     pub(super) hostile: Option<Hostile>,
     /// A copy of a member, state and key, that was made and may run.
@@ -176,6 +177,7 @@ impl World {
             sync_fails: false,
             broken: None,
             hub_skew: 0,
+            hub_clock_off: 0,
             hostile: None,
             copied: None,
             strangers: Vec::new(),
@@ -190,7 +192,7 @@ impl World {
     pub(super) fn moment(&self) -> Moment {
         Moment {
             micros: self.now * 1_000,
-            wall: UnixMillis((START_MILLIS + self.now).saturating_add_signed(self.hub_skew)),
+            wall: self.hub_wall(),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::{
     happening::{AgentPart, WATCHES},
     hostile::Copied,
     laws, order,
+    time::wall,
 };
 
 impl World {
@@ -85,13 +86,19 @@ impl World {
         Ok(match part {
             AgentPart::Watch(watch) => site.follow(which, watch, &mut self.seen),
             AgentPart::Observe => agent.observe(),
-            AgentPart::Connect => match (agent.connect(index, &mut self.network, now), &mut self.hub) {
-                (Some(stream), Some(hub)) => {
-                    hub.accept(stream, (&site.name, site.key(), site.renewable), now);
-                    true
+            AgentPart::Connect => {
+                let clock = wall(now, site.clock_off);
+                match (
+                    agent.connect(index, &mut self.network, (now, clock)),
+                    &mut self.hub,
+                ) {
+                    (Some(stream), Some(hub)) => {
+                        hub.accept(stream, (&site.name, site.key(), site.renewable), now);
+                        true
+                    }
+                    _ => false,
                 }
-                _ => false,
-            },
+            }
             AgentPart::Speak => agent.speak(&mut self.network, (now, site.lies), &mut self.trace),
             AgentPart::Listen => {
                 let heard = agent.listen(&self.runtime, &mut self.network, now, &mut self.seen)?;

@@ -122,6 +122,10 @@ pub(super) const ROOMS: &[PureRoom] = &[
         may_name: &[],
     },
     PureRoom {
+        path: "hub/core/src/writer/log_time.rs",
+        may_name: &[],
+    },
+    PureRoom {
         path: "hub/core/src/writer/brake.rs",
         may_name: &["fold"],
     },

@@ -21,6 +21,7 @@ use super::{
     disk_room::DiskRoom,
     event_size::refuse_too_large,
     heard::Heard,
+    log_time::LogTime,
     publication::{concerns_sources, publication},
     published::Published,
     request::{Dealt, Reply, Request, TERM},
@@ -100,6 +101,7 @@ pub struct Core {
     pub(super) self_preservation: SelfPreservation,
     pub(super) departures: Departures,
     pub(super) holds: Holds,
+    log_time: LogTime,
     pub(super) last_session: SessionId,
     pub(super) claims: Claims,
     /// The key and the leaseTransitions under which each member was admitted last.
@@ -146,6 +148,7 @@ impl Core {
         let budgets = Budgets::of(&state, options.bounds.state, now);
         let departures = Departures::of(&state, now);
         let holds = Holds::of(&state);
+        let log_time = LogTime::since(state.recorded_at(), now);
         Self {
             state,
             head,
@@ -162,6 +165,7 @@ impl Core {
             self_preservation: SelfPreservation::default(),
             departures,
             holds,
+            log_time,
             last_session: SessionId(0),
             claims: Claims::default(),
             last_admitted: BTreeMap::new(),
@@ -215,7 +219,8 @@ impl Core {
 
     /// The time that an event recorded now has: times in the log never go back.
     pub(super) fn recorded_at(&self) -> UnixMillis {
-        self.clock.max(self.state.recorded_at())
+        let now = self.log_time.at(self.clock, self.now);
+        now.max(self.state.recorded_at())
     }
 
     /// The bounds that are settings.
@@ -534,7 +539,8 @@ impl Core {
                 DraftFact::Encoded(fact) => fact.clone(),
                 DraftFact::Decided(fact) => wire::encode_fact(fact),
             };
-            let mut event = draft.event(&self.state, fact, self.clock);
+            let mut event = draft.event(&self.state, fact, self.recorded_at());
+            self.log_time.record(self.clock, self.now);
             let reported = matches!(draft.fact, DraftFact::Encoded(_));
             event.changed_by = changed_by.filter(|_| reported).cloned();
             if let Fact::PrecedenceContested { held, .. } = &event.fact.fact {

@@ -38,6 +38,13 @@ impl Departures {
         }
     }
 
+    /// An operator has a member leave at `until`, so many milliseconds from now: whatever the wall clock shows at the next
+    /// tick, it has these.
+    pub(super) fn ordered(&mut self, cluster: &ClusterId, until: UnixMillis, after_millis: u64, now: u64) {
+        let due = now.saturating_add(after_millis.min(LEAVING_LONGEST_MILLIS));
+        self.due.insert(cluster.clone(), (until, due));
+    }
+
     /// Members whose time is over at a tick, out of those that are to leave at these times; `clock` is the wall clock.
     pub(super) fn look<'a>(
         &mut self,

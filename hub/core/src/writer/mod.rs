@@ -1,8 +1,8 @@
 //! The writer: one thread per clusterset that owns log and state (docs/design.md, section 5).
 //!
 //! * `request.rs`: what it is asked and what it answers.
-//! * `core.rs`, `admission.rs`, `operate.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`, `departures.rs`: its mind,
-//!   pure.
+//! * `core.rs`, `admission.rs`, `operate.rs`, `claims.rs`, `conflicts.rs`, `connectivity.rs`, `heard.rs`, `departures.rs`,
+//!   `log_time.rs`: its mind, pure.
 //! * `segments.rs`: when a segment of the log is full, pure. `disk_room.rs`: whether its disk has room for growth,
 //!   pure. `held_back.rs`: the messages to members when it has none, pure. `budgets.rs`, `over_budget.rs`,
 //!   `waiting.rs`: the same for what a member may have, pure. `totals.rs`: what all may have together, pure.
@@ -27,6 +27,7 @@ mod event_size;
 mod handle;
 mod heard;
 mod held_back;
+mod log_time;
 mod operate;
 mod over_budget;
 mod present;

@@ -11,7 +11,7 @@ use super::{
     published::considered,
     request::{Certification, Describe, Operated, Reply, Token},
 };
-use fold::{Command, Rejection};
+use fold::{Command, Departure, Rejection};
 
 impl Core {
     pub(super) fn operate(
@@ -27,6 +27,7 @@ impl Core {
             let before = self.head.revision;
             if confirm {
                 self.record(considered.drafts, None);
+                self.count_from_now(command, now);
                 self.drop_former_members();
                 self.drop_revoked_keys(now);
                 self.review_service();
@@ -39,6 +40,19 @@ impl Core {
             }
         });
         self.batch.replies.push(Reply::Operated(token, outcome));
+    }
+
+    /// The time until a membership ends begins with the decision.
+    fn count_from_now(&mut self, command: &Command, now: u64) {
+        let Command::Depart { cluster, departure } = command else {
+            return;
+        };
+        let member = self.state.current_member(cluster);
+        let leaving = member.and_then(|member| member.leaving());
+        if let (Departure::Ordered { after_millis, .. }, Some(leaving)) = (departure, leaving) {
+            self.departures
+                .ordered(cluster, leaving.until, *after_millis, now);
+        }
     }
 
     /// Only the admitted session acts for a member: one that was replaced renews nothing.

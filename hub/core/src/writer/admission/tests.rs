@@ -12,6 +12,7 @@ use crate::writer::{
 };
 use fold::{SnapshotHeader, SnapshotRow, State};
 
+mod clocks;
 mod service;
 
 const OURS: u64 = 100;
@@ -569,35 +570,4 @@ fn a_session_that_was_replaced_renews_nothing() {
     let batch = handle(&mut core, certification(replaced, KeyFingerprint([2; 32])));
     let (outcome, events) = answered(&batch);
     assert!(outcome.is_err() && events == 0, "{outcome:?}");
-}
-
-/// The wall clock was ahead for one tick, whether something was recorded then or not.
-#[test]
-fn a_moment_of_a_wrong_clock_locks_nobody_out() {
-    let hour = 3_600_000;
-    let with_certificate = || {
-        let mut request = hello("east", None, CursorCheck::Absent);
-        request.presented.not_after = Some(UnixMillis(24 * hour));
-        request
-    };
-    let mut core = core();
-    let batch = admit(&mut core, with_certificate());
-    assert!(
-        batch
-            .replies
-            .iter()
-            .any(|reply| matches!(reply, Reply::Admitted(..)))
-    );
-    for (ticks, is_lost) in [(1..2, false), (2..41, true)] {
-        for tick in ticks {
-            core.tick(UnixMillis(25 * hour), tick * 500, []);
-        }
-        let recorded = !core.take_batch().events.is_empty();
-        assert_eq!(recorded, is_lost, "a loss is recorded by the wrong clock");
-        // The clock is right again, and the certificate has 24 hours.
-        let batch = admit(&mut core, with_certificate());
-        let mut replies = batch.replies.iter();
-        let admitted = replies.any(|reply| matches!(reply, Reply::Admitted(..)));
-        assert!(admitted, "{:?}", batch.replies);
-    }
 }

@@ -128,6 +128,20 @@ fn messages_of_a_moment_add_up_and_those_of_a_day_do_not() {
     assert_eq!((core.held(), imports(&core)), ((0, 0), 0));
 }
 
+/// By a clock that is ahead for a moment something is recorded. From then on the log's time is ahead of the clock.
+#[test]
+fn an_ordinary_day_behind_a_clock_that_was_ahead_holds_nobody() {
+    let (mut core, session) = exporting();
+    core.tick(UnixMillis(36_000_000), 1_000, [(id("east"), 1_000)]);
+    say(&mut core, session, [export("z")], 36_000_000);
+    for (name, minute) in EXPORTS.iter().zip(1..) {
+        let now = 70_000 * minute;
+        core.tick(UnixMillis(now), now, [(id("east"), now)]);
+        say(&mut core, session, [removed(name)], now);
+    }
+    assert_eq!((core.held(), imports(&core)), ((0, 0), 1));
+}
+
 #[test]
 fn a_listing_that_lacks_most_is_held_and_the_first_of_an_incarnation_says_what_there_is() {
     let (mut core, session) = exporting();

@@ -112,3 +112,32 @@ fn a_clock_that_was_set_back_ends_no_membership_early() {
     );
     assert_eq!(status(&core), MemberStatus::Joined, "it was to have ten minutes");
 }
+
+/// The wall clock is set between the decision and the next tick.
+#[test]
+fn the_time_of_a_departure_begins_with_the_decision() {
+    for clock in [1, 3_600_000] {
+        let mut core = core();
+        admit(&mut core, hello("east", "one", 1)).expect("admitted");
+        let drain = Command::Depart {
+            cluster: id("east"),
+            departure: Departure::Ordered {
+                operator: "alice".into(),
+                at: UnixMillis(1_000_000),
+                after_millis: 600_000,
+                evicts: true,
+            },
+        };
+        operate(&mut core, drain, true);
+        let ticks = (1..).map(|tick| tick * TICK_MILLIS);
+        let mut left = ticks.filter(|now| {
+            core.tick(UnixMillis(clock + now), *now, [(id("east"), *now)]);
+            status(&core) != MemberStatus::Joined
+        });
+        assert_eq!(
+            left.next(),
+            Some(600_000 + TICK_MILLIS),
+            "by a clock that shows {clock}"
+        );
+    }
+}
