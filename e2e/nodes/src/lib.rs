@@ -22,6 +22,7 @@ mod guide;
 mod host;
 mod install;
 mod installed;
+mod labelled;
 mod layout;
 mod leave;
 mod lines;
@@ -40,6 +41,7 @@ mod state;
 mod three_commands;
 mod traffic;
 mod transcript;
+mod unbroken;
 mod up;
 mod upgrade;
 
