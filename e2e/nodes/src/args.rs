@@ -10,7 +10,7 @@ use super::{
     address::{CLUSTERS_MAX, Families},
     check, churn,
     configuration::Proxy,
-    conformance, first_answer, host, install,
+    conformance, ended, first_answer, held, host, install,
     layout::{Directory, Layout},
     leave, lost, names,
     namespace::Namespace,
@@ -44,6 +44,8 @@ const EXAMPLES: &str = "Examples:
   cargo nodes names                        every row of the multicluster DNS specification, from pods
   cargo nodes churn --requests 2000 --runs 1
   cargo nodes lost --runs 1
+  cargo nodes held
+  cargo nodes ended
   cargo nodes first-answer --pods 20
   cargo nodes upgrade --order hub-first    from an earlier commit, on clusters without Tributary
   cargo nodes conformance ../mcs-api       upstream's suite, from a checkout of kubernetes-sigs/mcs-api
@@ -148,6 +150,18 @@ enum Command {
         #[arg(long, default_value_t = 3)]
         runs: u8,
     },
+    /// Deletes all ServiceExports of c2 under requests, and makes them anew: none may fail while they are on hold.
+    ///
+    /// A policy that is applied for it puts a withdrawal of any size on hold. Afterwards the policy is what it was.
+    Held {
+        /// Requests while they are on hold, all of which the other cluster must answer.
+        #[arg(long, default_value_t = held::REQUESTS)]
+        requests: u32,
+    },
+    /// Evicts c2 under requests while its agent runs, and lets it join again with a new key.
+    ///
+    /// Needs what `install` installed. The agent of c2 has short source Leases meanwhile.
+    Ended,
     /// Measures from a pod's readiness in c1 to its first answer in c2.
     FirstAnswer {
         /// Over how many pods.
@@ -236,6 +250,7 @@ fn parse_cluster(text: &str) -> Result<u8, String> {
 /// Does what was asked for.
 pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
     let directory = Directory::of_this_workspace();
+    let at = |path: PathBuf| charts::root().join(path);
     match arguments.command {
         Command::Host => {
             println!("{}", host::packages()?.join(" "));
@@ -263,7 +278,7 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
             Ok(())
         }
         Command::Check => check::check(&directory),
-        Command::Install { image } => install::install(&directory, &charts::root().join(image)),
+        Command::Install { image } => install::install(&directory, &at(image)),
         Command::Uninstall { hub_first } => leave::leave(&directory, hub_first).map(drop),
         Command::Traffic { only } => traffic::traffic(&directory, Asked::all(only)),
         Command::Planted { build: true, .. } => planted::build_all(),
@@ -271,23 +286,21 @@ pub fn carry_out(arguments: Arguments) -> anyhow::Result<()> {
         Command::Names => names::names(&directory, Asked::all(None)),
         Command::Churn { requests, runs } => churn::churn(&directory, requests, runs),
         Command::Lost { requests, runs } => lost::lost(&directory, requests, runs),
+        Command::Held { requests } => held::held(&directory, requests),
+        Command::Ended => ended::ended(&directory),
         Command::FirstAnswer { pods } => first_answer::first_answer(&directory, pods),
         Command::Upgrade { from, order, under } => {
-            let image = charts::root().join(under.image);
-            upgrade::upgrade(&directory, &from, order, &image, under.requests)
+            upgrade::upgrade(&directory, &from, order, &at(under.image), under.requests)
         }
         Command::Rollback { before, under } => {
-            let [before, image] = [before, under.image].map(|path| charts::root().join(path));
-            upgrade::rollback(&directory, &before, &image, under.requests)
+            upgrade::rollback(&directory, &at(before), &at(under.image), under.requests)
         }
         Command::Conformance { checkout, page } => {
             conformance::conformance(&directory, &checkout, page.as_deref())
         }
-        Command::Transcript { page, image } => {
-            transcript::transcript(&directory, &charts::root().join(image), &page)
-        }
+        Command::Transcript { page, image } => transcript::transcript(&directory, &at(image), &page),
         Command::ThreeCommands { image, write } => {
-            three_commands::three_commands(&directory, &charts::root().join(image), write)
+            three_commands::three_commands(&directory, &at(image), write)
         }
         Command::Kubectl { cluster, arguments } => {
             let programs = Programs::of_this_workspace();

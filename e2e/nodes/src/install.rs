@@ -139,6 +139,13 @@ impl Installer<'_> {
         Ok(())
     }
 
+    /// A certificate with a new key for a member that has one.
+    pub(super) fn another_key(&self, member: &str) -> anyhow::Result<()> {
+        let keys = self.installed.keys();
+        let keys = keys.to_string_lossy();
+        self.certs(&["member", "--ca", &keys, "--cluster-id", member, "--force"])
+    }
+
     /// The namespace and the agent's Secret, which every cluster has before a program of ours.
     pub(super) fn prepare(&self, plane: &ControlPlane<'_>) -> anyhow::Result<()> {
         let namespace = format!(

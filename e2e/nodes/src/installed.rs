@@ -2,7 +2,11 @@
 //! Helm's releases.
 //! Never: installs.
 
-use std::path::PathBuf;
+use std::{fs, path::PathBuf};
+
+use anyhow::Context;
+use serde_json::Value;
+use shared::wire::DEFAULT_POLICY;
 
 use super::{
     control::{ControlPlane, wait_for},
@@ -105,8 +109,37 @@ impl<'a> Installed<'a> {
         self.operate("member", arguments)
     }
 
+    /// What the hub says of a member, as `member list` prints it.
+    pub(super) fn member_named(&self, name: &str) -> anyhow::Result<Value> {
+        let said: Value = serde_json::from_str(&self.member(&["list", "--output=json"])?)?;
+        let members = said["members"].as_array().map_or(&[][..], Vec::as_slice);
+        let member = members.iter().find(|member| member["cluster"] == name);
+        member
+            .cloned()
+            .with_context(|| format!("the hub knows no member {name}"))
+    }
+
+    /// Does something under a policy with this specification. Afterwards the policy is what it was, whatever came of it.
+    pub(super) fn under_policy(
+        &self,
+        spec: &str,
+        does: impl FnOnce() -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let write = |name: &str, text: String| {
+            let path = self.running.directory.path().join(name);
+            fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+            anyhow::Ok(path.display().to_string())
+        };
+        let former = write("former.yaml", self.policy(&["get"])?)?;
+        let policy = write("policy.yaml", DEFAULT_POLICY.replace("spec: {}\n", spec))?;
+        self.policy(&["apply", &policy, "--confirm"])?;
+        let outcome = does();
+        let back = self.policy(&["apply", &former, "--confirm"]).map(drop);
+        outcome.and(back)
+    }
+
     /// Asks the hub about the policy, or applies one, as its operator.
-    pub(super) fn policy(&self, arguments: &[&str]) -> anyhow::Result<String> {
+    fn policy(&self, arguments: &[&str]) -> anyhow::Result<String> {
         self.operate("policy", arguments)
     }
 
@@ -139,11 +172,11 @@ impl<'a> Installed<'a> {
 
 /// Number of live and connected members in the JSON of `member list`.
 fn connected(said: &str) -> usize {
-    let Ok(said) = serde_json::from_str::<serde_json::Value>(said) else {
+    let Ok(said) = serde_json::from_str::<Value>(said) else {
         return 0;
     };
     let members = said["members"].as_array().map_or(&[][..], Vec::as_slice);
-    let live = |member: &&serde_json::Value| member["state"] == "live" && member["connected"] == true;
+    let live = |member: &&Value| member["state"] == "live" && member["connected"] == true;
     members.iter().filter(live).count()
 }
 

@@ -2,10 +2,9 @@
 //! when it is back, it answers again.
 //! Never: reads what the hub says of it in the place of who answers.
 
-use std::{fs, time::Duration};
+use std::time::Duration;
 
 use anyhow::{Context, bail, ensure};
-use shared::wire::DEFAULT_POLICY;
 
 use super::{
     churn::{
@@ -62,32 +61,21 @@ pub(super) fn lost(directory: &Directory, requests: u32, runs: u8) -> anyhow::Re
         node: node.context("the second cluster has a node")?,
         address: prepare(&pair)?,
     };
-    let before = installed.policy(&["get"])?;
-    let (policy, former) = (
-        directory.path().join("loss.yaml"),
-        directory.path().join("former.yaml"),
-    );
-    fs::write(&former, before)?;
     let loss_after = format!("spec:\n  loss:\n    after: {}s\n", WITHDRAWN_AFTER.as_secs());
-    fs::write(&policy, DEFAULT_POLICY.replace("spec: {}\n", &loss_after))?;
-    let apply = |file: &std::path::Path| {
-        let file = file.display().to_string();
-        installed.policy(&["apply", &file, "--confirm"]).map(drop)
-    };
-    apply(&policy)?;
-    let outcome = (1..=runs).try_for_each(|number| {
-        let run = loss.run(requests)?;
-        run.lines()
-            .iter()
-            .for_each(|line| println!("run {number}: {line}"));
-        run.verdict()?;
-        // The next one begins as this one did.
-        installed.in_session()
-    });
-    // Whatever came of it: a cluster without power, or a policy of ours, is of no use to anybody.
-    loss.power(true)?;
-    apply(&former)?;
-    outcome?;
+    installed.under_policy(&loss_after, || {
+        let outcome = (1..=runs).try_for_each(|number| {
+            let run = loss.run(requests)?;
+            run.lines()
+                .iter()
+                .for_each(|line| println!("run {number}: {line}"));
+            run.verdict()?;
+            // The next one begins as this one did.
+            installed.in_session()
+        });
+        // Whatever came of it: a cluster without power is of no use to anybody.
+        let back = loss.power(true);
+        outcome.and(back)
+    })?;
     println!(
         "{runs} runs hold: requests failed no longer than {} s and 1 s more",
         WITHDRAWN_AFTER.as_secs()

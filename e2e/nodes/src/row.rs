@@ -22,6 +22,10 @@ pub(super) enum Row {
     Partial,
     /// Only the cluster whose definition of the port won answers.
     Conflict,
+    /// Pods of all clusters answer at a port that each of them names differently.
+    Renamed,
+    /// A change of exported labels and annotations changes nothing else.
+    Labelled,
     /// Session affinity.
     Sticky,
     /// internalTrafficPolicy.
@@ -41,6 +45,8 @@ impl fmt::Display for Row {
             Self::Echo => "echo",
             Self::Partial => "partial",
             Self::Conflict => "conflict",
+            Self::Renamed => "renamed",
+            Self::Labelled => "labelled",
             Self::Sticky => "sticky",
             Self::OnNode => "on-node",
             Self::InZone => "in-zone",

@@ -7,6 +7,7 @@ use super::{
     client::{Answer, Answers, Asking, Pod, Protocol, export, shown},
     configuration::TOOLS_IMAGE,
     control::wait_for,
+    labelled,
     layout::{Directory, ZONES},
     row::{Asked, Row, Verdict},
     running::Running,
@@ -17,7 +18,7 @@ const OBJECTS: &str = include_str!("../traffic.yaml");
 /// Their namespace.
 pub(super) const NAMESPACE: &str = "traffic";
 /// The Services that every cluster exports.
-const EVERYWHERE: [&str; 5] = ["echo", "conflict", "sticky", "on-node", "in-zone"];
+const EVERYWHERE: [&str; 6] = ["echo", "conflict", "renamed", "sticky", "on-node", "in-zone"];
 /// The one that only the last cluster exports, though all have it.
 const PARTIAL: &str = "partial";
 /// The port of most Services.
@@ -98,10 +99,12 @@ fn zone(node: &str) -> anyhow::Result<&'static str> {
 }
 
 /// The rows, in this order.
-const ROWS: [Row; 6] = [
+const ROWS: [Row; 8] = [
     Row::Echo,
     Row::Partial,
     Row::Conflict,
+    Row::Renamed,
+    Row::Labelled,
     Row::Sticky,
     Row::OnNode,
     Row::InZone,
@@ -121,6 +124,8 @@ impl Traffic<'_> {
             Row::Echo => self.all_answer(),
             Row::Partial => self.only_the_exporter_answers(),
             Row::Conflict => self.only_who_won_answers(),
+            Row::Renamed => self.all_answer_at_a_renamed_port(),
+            Row::Labelled => self.an_edit_of_metadata_is_not_noticed(),
             Row::Sticky => self.one_pod_stays(),
             Row::OnNode => self.stays_on_the_node(),
             Row::InZone => self.stays_in_the_zone(),
@@ -136,6 +141,7 @@ impl Traffic<'_> {
                 .try_for_each(|service| export(cluster, service))?;
             // Who exports first wins, and times are whole seconds: what won must be seen before the next one exports.
             if cluster.plane.name == self.first() {
+                export(cluster, labelled::SERVICE)?;
                 wait_for("the first exports are in force", &cluster.plane.directory, || {
                     EVERYWHERE.iter().all(|service| is_imported(cluster, service))
                 })?;
@@ -248,6 +254,42 @@ impl Traffic<'_> {
                 "serviceimport/conflict .spec.ips[*]",
                 Protocol::Tcp,
                 &|answers| exactly(answers, &won),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn all_answer_at_a_renamed_port(&mut self) -> anyhow::Result<()> {
+        let all = self.who(|_| true);
+        for (cluster, node) in self.nodes()? {
+            self.row(
+                "a port that each cluster names differently is answered by pods of all",
+                (cluster, &node),
+                "serviceimport/renamed .spec.ips[*]",
+                Protocol::Tcp,
+                &|answers| exactly(answers, &all),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn an_edit_of_metadata_is_not_noticed(&mut self) -> anyhow::Result<()> {
+        self.the_first_answers("the only cluster that exports a service answers")?;
+        labelled::edit(&self.clusters, self.asked)?;
+        self.the_first_answers("it still answers after an edit of its labels and annotations")?;
+        labelled::undo(&self.clusters)
+    }
+
+    fn the_first_answers(&mut self, what: &str) -> anyhow::Result<()> {
+        let first = self.first().to_owned();
+        let own = self.who(|one| one.answer.cluster == first);
+        for (cluster, node) in self.nodes()? {
+            self.row(
+                what,
+                (cluster, &node),
+                "serviceimport/labelled .spec.ips[*]",
+                Protocol::Tcp,
+                &|answers| exactly(answers, &own),
             )?;
         }
         Ok(())
