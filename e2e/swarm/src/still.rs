@@ -139,7 +139,7 @@ impl Eyes {
                 ))
             })?;
         }
-        self.wrote(cluster, entries, now);
+        self.wrote((before, &Before::of(cluster)), entries, now);
         Ok(())
     }
 
@@ -155,13 +155,16 @@ impl Eyes {
         self.over.extend(over);
     }
 
-    /// An agent has seen its own writes.
-    fn wrote(&mut self, cluster: &SimCluster, entries: &[Entry], now: u64) {
-        let after = Before::of(cluster);
+    /// An agent has seen its own writes. A request that makes a Lease does not name it.
+    fn wrote(&mut self, (before, after): (&Before, &Before), entries: &[Entry], now: u64) {
         let written = entries
             .iter()
             .filter(|entry| entry.is_write() && entry.resource == "leases" && entry.code < 300);
-        for (name, version) in written.filter_map(|entry| after.version(&entry.name)) {
+        let makes = written.clone().any(|entry| entry.verb == "create");
+        let is_new = |name: &&String| makes && !before.leases.contains_key(*name);
+        let made = after.leases.keys().filter(is_new);
+        let names = written.map(|entry| &entry.name).chain(made);
+        for (name, version) in names.filter_map(|name| after.version(name)) {
             self.since.insert(name, (version, now));
         }
     }
@@ -297,5 +300,45 @@ mod tests {
         assert!(goes(&looked_again("2")).is_err());
         let too_early = [until(8_000), vec![(30_000, "1"), (31_800, "1")]].concat();
         assert!(goes(&too_early).is_err(), "it may have moved while nobody looked");
+    }
+
+    /// The agent made the Lease at its first look: it has seen it from then on.
+    #[test]
+    fn a_lease_stands_still_from_the_look_that_made_it() {
+        let name = ClusterId::new("east").expect("valid");
+        let cluster = SimCluster::new(SimConfig::default()).expect("built");
+        let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": LEASE, "namespace": "shop"}});
+        let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop"}});
+        for object in [namespace, lease] {
+            cluster.apply(object).expect("made");
+        }
+        let (_, version) = Before::of(&cluster).version(LEASE).expect("it is there");
+        let nothing = Before {
+            leases: BTreeMap::new(),
+            slices: BTreeMap::new(),
+        };
+        let made = Entry {
+            name: String::new(),
+            ..entry("create", "leases")
+        };
+        let (mut eyes, mut guarded) = (Eyes::default(), Guarded::default());
+        let confirmed = BTreeSet::new();
+        for at in (0..=11_200).step_by(800) {
+            let before = if at == 0 { &nothing } else { &standing(&version) };
+            let last = match at {
+                0 => made.clone(),
+                11_200 => entry("delete", "endpointslices"),
+                _ => entry("get", "leases"),
+            };
+            let entries = [entry("list", "leases"), entry("update", "leases"), last];
+            let looked = eyes.look(
+                (&name, &cluster, &confirmed),
+                (before, &entries),
+                at,
+                &mut guarded,
+            );
+            assert_eq!(looked, Ok(()));
+        }
     }
 }
