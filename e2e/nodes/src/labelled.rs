@@ -103,6 +103,7 @@ fn carries(cluster: &Asking<'_>, asked: Asked) -> anyhow::Result<()> {
         let import = cluster.kubectl(&[
             "get",
             &format!("serviceimport/{SERVICE}"),
+            "--ignore-not-found",
             "--output=jsonpath={.metadata['labels','annotations']}",
         ])?;
         let (key, value) = CARRIED;
@@ -110,7 +111,7 @@ fn carries(cluster: &Asking<'_>, asked: Asked) -> anyhow::Result<()> {
         if carried && ![RESERVED, LONG].iter().any(|key| import.contains(key)) {
             Ok(Ok(()))
         } else {
-            Ok(Err(format!("it has {import}")))
+            Ok(Err(format!("it has `{import}`")))
         }
     })
 }
