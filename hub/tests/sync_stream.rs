@@ -311,3 +311,22 @@ async fn a_policy_of_a_revoked_key_or_of_a_member_is_refused_unread() {
         1
     );
 }
+
+/// Two bytes of a message can become a hundred in memory: one with millions of parts is refused before it is decoded.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_of_millions_of_parts_ends_its_session_and_nothing_else() {
+    let (mut member, channel) = Member::welcomed_with(0).await;
+    let parts = v1::AgentMessage {
+        message: Some(v1::agent_message::Message::Observations(v1::Observations {
+            observations: vec![v1::Observation::default(); 2_000_000],
+        })),
+    };
+    member.outgoing.send(parts).await.expect("the session goes on");
+    let ended = tokio::time::timeout(PATIENCE, async {
+        while member.incoming.message().await?.is_some() {}
+        Ok::<(), tonic::Status>(())
+    });
+    let refused = ended.await.expect("in time").expect_err("it is not served");
+    assert!(refused.message().contains("more than 65536 parts"), "{refused}");
+    Member::begin(&channel, 0).await;
+}

@@ -1,14 +1,18 @@
-//! Encodes messages as protobuf, in buffers that stay small. A stream keeps its buffers as large as they ever were, a
+//! Encodes messages as protobuf, in buffers that stay small, and decodes none that becomes far larger in memory than it is. A stream keeps its buffers as large as they ever were, a
 //! hub has a thousand streams, and nearly all of them are silent nearly all the time.
 
-use std::marker::PhantomData;
+mod fields;
+
+use std::{any::TypeId, marker::PhantomData};
 
 use prost::Message;
 use tonic::{
     Status,
-    codec::{BufferSettings, Codec, EncodeBuf, Encoder},
+    codec::{BufferSettings, Codec, DecodeBuf, Decoder, EncodeBuf, Encoder},
 };
-use tonic_prost::ProstCodec;
+use tonic_prost::{ProstCodec, ProstDecoder};
+
+use crate::v1;
 
 /// Initial size of the send buffer, in bytes.
 const SAID_BYTES: usize = 2 * 1024;
@@ -36,14 +40,15 @@ where
     type Encode = T;
     type Decode = U;
     type Encoder = Exact<T>;
-    type Decoder = <ProstCodec<T, U> as Codec>::Decoder;
+    type Decoder = Bounded<U>;
 
     fn encoder(&mut self) -> Self::Encoder {
         Exact(PhantomData)
     }
 
     fn decoder(&mut self) -> Self::Decoder {
-        ProstCodec::<T, U>::raw_decoder(BufferSettings::new(HEARD_BYTES, HAND_ON_BYTES))
+        let settings = BufferSettings::new(HEARD_BYTES, HAND_ON_BYTES);
+        Bounded(ProstCodec::<T, U>::raw_decoder(settings))
     }
 }
 
@@ -64,5 +69,30 @@ impl<T: Message> Encoder for Exact<T> {
 
     fn buffer_settings(&self) -> BufferSettings {
         BufferSettings::new(SAID_BYTES, HAND_ON_BYTES)
+    }
+}
+
+/// Decodes a message. One of a member, which may be 4 MiB, is refused unread if it has more parts than any agent sends:
+/// two bytes of it can become a hundred in memory.
+#[derive(Debug, Clone)]
+pub struct Bounded<U>(ProstDecoder<U>);
+
+impl<U: Message + Default + 'static> Decoder for Bounded<U> {
+    type Item = U;
+    type Error = Status;
+
+    fn decode(&mut self, buffer: &mut DecodeBuf<'_>) -> Result<Option<U>, Status> {
+        let is_members = TypeId::of::<U>() == TypeId::of::<v1::AgentMessage>();
+        if is_members && fields::are_too_many(buffer) {
+            return Err(Status::out_of_range(format!(
+                "the message has more than {} parts",
+                fields::MESSAGE_FIELDS_MAX
+            )));
+        }
+        self.0.decode(buffer)
+    }
+
+    fn buffer_settings(&self) -> BufferSettings {
+        self.0.buffer_settings()
     }
 }

@@ -7,6 +7,7 @@
 use bytes::Bytes;
 use hub::{
     certs::SigningRequest,
+    membership::JoinWish,
     snapshot,
     topology::admission::{Beside, Review},
 };
@@ -16,6 +17,7 @@ use shared::{
     difference,
     identity::CertificateFacts,
     model::{JoinString, Revision},
+    tls::frames_are_read_however_they_are_cut,
     wire,
 };
 
@@ -23,15 +25,17 @@ use shared::{
 pub type Decoder = fn(&[u8]) -> bool;
 
 /// The targets by name: each has a file in `fuzz_targets`.
-pub const TARGETS: [(&str, Decoder); 12] = [
+pub const TARGETS: [(&str, Decoder); 14] = [
     ("admission_reviews", admission_review),
     ("agent_messages", agent_message),
     ("certificates", certificate),
+    ("control_frames", control_frames),
     ("desired_items", desired_item),
     ("differences", item_difference),
     ("events", event),
     ("facts", fact),
     ("hub_messages", hub_message),
+    ("join_requests", join_request),
     ("join_strings", join_string),
     ("policies", policy),
     ("signing_requests", signing_request),
@@ -117,6 +121,19 @@ pub fn join_string(bytes: &[u8]) -> bool {
         assert_eq!(JoinString::parse(&text), Ok(join));
     }
     true
+}
+
+/// The bytes of a client after its handshake, as far as control frames are counted. The first byte says how they are cut.
+pub fn control_frames(bytes: &[u8]) -> bool {
+    let Some((part, bytes)) = bytes.split_first() else {
+        return false;
+    };
+    frames_are_read_however_they_are_cut(bytes, usize::from(*part))
+}
+
+/// A stranger's request to join.
+pub fn join_request(bytes: &[u8]) -> bool {
+    v1::JoinRequest::decode(bytes).is_ok_and(|request| JoinWish::read(&request).is_ok())
 }
 
 /// A request for a certificate, of a stranger who has a token or of a member that renews.

@@ -8,6 +8,7 @@ use hub::{
 };
 use proptest::{prelude::Strategy, strategy::ValueTree, test_runner::TestRunner};
 use prost::Message as _;
+use proto::v1;
 use rustls::pki_types::{CertificateDer, pem::PemObject};
 use serde_json::json;
 use shared::{
@@ -72,6 +73,8 @@ pub fn seeds(target: &str) -> Vec<Vec<u8>> {
         }),
         "policies" => vec![wire::DEFAULT_POLICY.into(), POLICY.into()],
         "join_strings" => vec![join_string()],
+        "join_requests" => vec![join_request()],
+        "control_frames" => vec![control_frames()],
         "signing_requests" => vec![requested()],
         "certificates" => certificates(),
         "admission_reviews" => reviews(),
@@ -110,6 +113,22 @@ fn join_string() -> Vec<u8> {
         token: TokenSecret::new([9; 32]),
     };
     join.encode().expect("it fits").into_bytes()
+}
+
+fn join_request() -> Vec<u8> {
+    let request = v1::JoinRequest {
+        token: vec![9; 32],
+        cluster: "east".into(),
+        signing_request: requested(),
+    };
+    request.encode_to_vec()
+}
+
+/// A preface, then a frame of each kind, cut into parts of seven bytes.
+fn control_frames() -> Vec<u8> {
+    let frames = (0..=10).flat_map(|kind| [0, 0, 4, kind, 0, 0, 0, 0, 1, 0, 0, 0, 1]);
+    let preface = b"\x07PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".iter().copied();
+    preface.chain(frames).collect()
 }
 
 fn requested() -> Vec<u8> {

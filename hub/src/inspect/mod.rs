@@ -211,21 +211,33 @@ impl Inspection {
         Ok(caller)
     }
 
-    /// Admits a caller that wants to leave, with its key: a former member with its former key is told that it is none
+    /// Admits a cluster that wants to leave, with its key: a former member with its former key is told that it is none
     /// any more, instead of a refusal of the key.
     pub(crate) fn admit_leaver<T>(
         &self,
         request: &Request<T>,
         named: &str,
-    ) -> Result<(Caller, KeyFingerprint), Status> {
+    ) -> Result<(ClusterId, KeyFingerprint), Status> {
         let peer = tls::peer(request)?;
+        let admitted = self.check_leaver(&peer, named);
+        self.audit
+            .asked::<T, _>(&peer, Need::Decide, &admitted, self.clock.now());
+        Ok((admitted?, peer.key_fingerprint))
+    }
+
+    fn check_leaver(&self, peer: &PeerIdentity, named: &str) -> Result<ClusterId, Status> {
         if let Some(end) = peer.lifetime.why() {
             return Err(end.status());
         }
-        let caller = access::check(&self.clusterset, &peer, named, Need::Read);
+        let caller = access::check(&self.clusterset, peer, named, Need::Read);
         let caller = caller.map_err(Status::permission_denied)?;
         self.refuse_ended(None, peer.key_fingerprint)?;
-        Ok((caller, peer.key_fingerprint))
+        let Caller::Member(cluster) = caller else {
+            return Err(Status::permission_denied(
+                "a cluster leaves with its own certificate; an operator has it leave with `member drain`",
+            ));
+        };
+        Ok(cluster)
     }
 
     /// Nobody does anything with a revoked key; after the end of a membership its key reads nothing.

@@ -24,6 +24,36 @@ use crate::{
 /// Largest request: a token, an id, a signing request.
 const REQUEST_BYTES_MAX: usize = SIGNING_REQUEST_BYTES_MAX + 1024;
 
+/// What a request asks for, with its parts read.
+pub struct JoinWish {
+    token: TokenHash,
+    cluster: ClusterId,
+    signing: SigningRequest,
+}
+
+impl JoinWish {
+    /// Reads a request of somebody without a certificate.
+    ///
+    /// # Errors
+    ///
+    /// The part that is none.
+    pub fn read(request: &v1::JoinRequest) -> Result<Self, Status> {
+        let token = <[u8; TOKEN_BYTES]>::try_from(request.token.as_slice());
+        let token =
+            token.map_err(|_| Status::invalid_argument(format!("a token has {TOKEN_BYTES} bytes")))?;
+        let cluster = ClusterId::new(&request.cluster);
+        let cluster = cluster.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let signing = SigningRequest::read(&request.signing_request).map_err(|error| {
+            Status::invalid_argument(format!("the signing request cannot be read: {error}"))
+        })?;
+        Ok(Self {
+            token: TokenSecret::new(token).hash(),
+            cluster,
+            signing,
+        })
+    }
+}
+
 /// The service over one hub's parts. Clones are the same service.
 #[derive(Clone)]
 pub struct JoiningService {
@@ -42,7 +72,7 @@ pub struct JoiningService {
 #[tonic::async_trait]
 impl Joining for JoiningService {
     async fn join(&self, request: Request<v1::JoinRequest>) -> Result<Response<v1::JoinResponse>, Status> {
-        let joined = self.joined(request.into_inner()).await;
+        let joined = self.joined(request.get_ref()).await;
         if let Err(status) = &joined {
             // Anybody who reaches the port can cause this line.
             debug!(code = %status.code(), reason = status.message(), "nobody joined");
@@ -59,16 +89,12 @@ impl JoiningService {
             .max_encoding_message_size(1024 * 1024)
     }
 
-    async fn joined(&self, request: v1::JoinRequest) -> Result<v1::JoinResponse, Status> {
-        let token = <[u8; TOKEN_BYTES]>::try_from(request.token.as_slice());
-        let token =
-            token.map_err(|_| Status::invalid_argument(format!("a token has {TOKEN_BYTES} bytes")))?;
-        let token = TokenSecret::new(token).hash();
-        let cluster = ClusterId::new(&request.cluster);
-        let cluster = cluster.map_err(|error| Status::invalid_argument(error.to_string()))?;
-        let wanted = SigningRequest::read(&request.signing_request).map_err(|error| {
-            Status::invalid_argument(format!("the signing request cannot be read: {error}"))
-        })?;
+    async fn joined(&self, request: &v1::JoinRequest) -> Result<v1::JoinResponse, Status> {
+        let JoinWish {
+            token,
+            cluster,
+            signing: wanted,
+        } = JoinWish::read(request)?;
         let at = self.clock.wall();
         let certificate = match self.granted(token, &cluster, &wanted, at)? {
             Grant::Again(certificate) => certificate,

@@ -19,7 +19,7 @@ mod token;
 mod tests;
 
 pub use by_hub::HubDecisions;
-pub use joining::JoiningService;
+pub use joining::{JoinWish, JoiningService};
 pub use policy::PolicyService;
 pub use service::MembershipService;
 pub use token::{Joinable, TokenService};

@@ -129,14 +129,9 @@ impl Membership for MembershipService {
         request: Request<v1::LeaveRequest>,
     ) -> Result<Response<v1::MemberDecisionResponse>, Status> {
         let decided = async {
-            let (caller, key) = self
+            let (cluster, key) = self
                 .inspection
                 .admit_leaver(&request, &request.get_ref().clusterset)?;
-            let Caller::Member(cluster) = caller else {
-                return Err(Status::permission_denied(
-                    "a cluster leaves with its own certificate; an operator has it leave with `member drain`",
-                ));
-            };
             let command = Command::Depart {
                 cluster,
                 departure: Departure::OwnWill { key },

@@ -28,6 +28,35 @@ pub const ANSWER_BYTES_MAX: u64 = 128 * 1024 * 1024;
 /// Most bytes of one event of a watch: an object with room for what the API server adds.
 pub const EVENT_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
+/// Most bytes that are held of one API server's answer, and of one event of its watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AnswerBounds {
+    /// Of an answer.
+    pub answer: u64,
+    /// Of an event.
+    pub event: u64,
+}
+
+impl Default for AnswerBounds {
+    /// For a cluster whose objects are listed and watched.
+    fn default() -> Self {
+        Self {
+            answer: ANSWER_BYTES_MAX,
+            event: EVENT_BYTES_MAX,
+        }
+    }
+}
+
+impl AnswerBounds {
+    /// For a cluster of which single objects are asked.
+    pub const fn single(bytes: u64) -> Self {
+        Self {
+            answer: bytes,
+            event: bytes,
+        }
+    }
+}
+
 /// The API server's answer exceeds the bound.
 #[derive(Debug, Clone, Copy, thiserror::Error)]
 #[error("the API server's answer has more than {0} bytes without an end: it is not read on")]
@@ -43,11 +72,16 @@ pub struct NoAnswer(Duration);
 pub(super) struct Deadline<S> {
     inner: S,
     metrics: ApiMetrics,
+    bounds: AnswerBounds,
 }
 
 impl<S> Deadline<S> {
-    pub(super) fn new(inner: S, metrics: ApiMetrics) -> Self {
-        Self { inner, metrics }
+    pub(super) fn new(inner: S, metrics: ApiMetrics, bounds: AnswerBounds) -> Self {
+        Self {
+            inner,
+            metrics,
+            bounds,
+        }
     }
 }
 
@@ -69,7 +103,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let asked = Asked::of(request.method(), request.uri());
-        let metrics = self.metrics.clone();
+        let (metrics, bounds) = (self.metrics.clone(), self.bounds);
         let answering = self.inner.call(request);
         Box::pin(async move {
             let wait = if asked.is_watch() { WATCH_WAIT } else { ANSWER_WAIT };
@@ -79,14 +113,15 @@ where
             };
             metrics.count(&asked, answered.as_ref().ok().map(Response::status));
             let silence = (!asked.is_watch()).then(|| Box::pin(tokio::time::sleep(wait)));
-            let left = if asked.is_watch() {
-                EVENT_BYTES_MAX
+            let most = if asked.is_watch() {
+                bounds.event
             } else {
-                ANSWER_BYTES_MAX
+                bounds.answer
             };
             let taken = Taken {
                 is_watch: asked.is_watch(),
-                left,
+                most,
+                left: most,
             };
             Ok(answered?.map(|body| Answer { body, silence, taken }))
         })
@@ -105,26 +140,22 @@ pub(super) struct Answer<B> {
 struct Taken {
     /// In a watch each line counts for itself.
     is_watch: bool,
+    most: u64,
     left: u64,
 }
 
 impl Taken {
     /// More came. A watch is read line by line.
     fn take(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
-        let most = if self.is_watch {
-            EVENT_BYTES_MAX
-        } else {
-            ANSWER_BYTES_MAX
-        };
         let is_end = |byte: &u8| self.is_watch && *byte == b'\n';
         let (first, last) = (bytes.iter().position(is_end), bytes.iter().rposition(is_end));
         let mut left = self.left.checked_sub(first.unwrap_or(bytes.len()) as u64);
         if let Some(last) = last {
             // Lines that begin and end within one part are no longer than the part.
             let begun = (bytes.len() - last - 1) as u64;
-            left = left.and_then(|_| most.checked_sub(begun));
+            left = left.and_then(|_| self.most.checked_sub(begun));
         }
-        self.left = left.ok_or(TooLarge(most))?;
+        self.left = left.ok_or(TooLarge(self.most))?;
         Ok(())
     }
 }

@@ -22,7 +22,9 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder};
 
-pub use deadline::{ANSWER_BYTES_MAX, ANSWER_WAIT, EVENT_BYTES_MAX, NoAnswer, TooLarge, WATCH_WAIT};
+pub use deadline::{
+    ANSWER_BYTES_MAX, ANSWER_WAIT, AnswerBounds, EVENT_BYTES_MAX, NoAnswer, TooLarge, WATCH_WAIT,
+};
 pub use provider::{ProviderError, install_crypto_provider};
 pub use request::ApiMetrics;
 pub use words::{FileError, Foreign, io_words, reason};
@@ -51,7 +53,16 @@ pub fn kubeconfig(flag: &str, path: &Path) -> anyhow::Result<Kubeconfig> {
 }
 
 /// A client of the cluster that `config` names.
-pub fn api_client(mut config: Config, metrics: ApiMetrics) -> anyhow::Result<Client> {
+pub fn api_client(config: Config, metrics: ApiMetrics) -> anyhow::Result<Client> {
+    api_client_within(config, metrics, AnswerBounds::default())
+}
+
+/// The same with other bounds of answers.
+pub fn api_client_within(
+    mut config: Config,
+    metrics: ApiMetrics,
+    bounds: AnswerBounds,
+) -> anyhow::Result<Client> {
     heed_no_proxy(&mut config, |name| std::env::var(name).ok());
     ensure!(
         config.proxy_url.is_none(),
@@ -75,7 +86,7 @@ pub fn api_client(mut config: Config, metrics: ApiMetrics) -> anyhow::Result<Cli
         .map_err(BoxError::from)
         .service(http);
     Ok(Client::new(
-        Deadline::new(service, metrics),
+        Deadline::new(service, metrics, bounds),
         config.default_namespace,
     ))
 }
@@ -116,7 +127,10 @@ pub fn over(client: Client, metrics: ApiMetrics) -> Client {
         let client = client.clone();
         async move { client.send(request).await }
     });
-    Client::new(Deadline::new(service, metrics), namespace)
+    Client::new(
+        Deadline::new(service, metrics, AnswerBounds::default()),
+        namespace,
+    )
 }
 
 #[cfg(test)]

@@ -81,6 +81,12 @@ impl ControlFrames {
         control > 0 && !self.may_come(control)
     }
 
+    /// Position in the stream: a fuzzer compares it over all ways to cut the same bytes.
+    #[cfg(feature = "testing")]
+    fn position(&self) -> (u64, usize, [u8; HEADER_BYTES]) {
+        (self.to_skip, self.header_bytes, self.header)
+    }
+
     fn may_come(&mut self, control: u64) -> bool {
         let earned = self.refilled_at.elapsed().as_millis() as u64 * CONTROL_FRAMES_PER_SECOND / 1_000;
         if earned > 0 {
@@ -99,6 +105,19 @@ impl ControlFrames {
         }
         std::mem::replace(&mut self.is_flooded, true)
     }
+}
+
+/// Reads bytes of a client at once and in parts of so many bytes, which must lead to the same place in the stream. Returns
+/// true if they begin with a whole preface.
+#[cfg(feature = "testing")]
+pub fn frames_are_read_however_they_are_cut(bytes: &[u8], part: usize) -> bool {
+    let (mut whole, mut cut) = (ControlFrames::new(), ControlFrames::new());
+    whole.read(bytes);
+    for part in bytes.chunks(part.max(1)) {
+        cut.read(part);
+    }
+    assert_eq!(whole.position(), cut.position(), "parts are read otherwise");
+    bytes.len() as u64 >= PREFACE_BYTES
 }
 
 #[cfg(test)]

@@ -61,6 +61,8 @@ pub use connection::{PeerIdentity, TlsConnection, peer};
 pub use connector::{
     HTTP2_KEEPALIVE_INTERVAL, HTTP2_KEEPALIVE_TIMEOUT, HubConnector, HubStream, HubUnreachable, explain,
 };
+#[cfg(feature = "testing")]
+pub use control_frames::frames_are_read_however_they_are_cut;
 pub use credentials::Credentials;
 pub use dial::{BoxedIo, Dial, Io, TcpDial};
 pub use files::TlsFiles;

@@ -1,7 +1,7 @@
 //! Owns: the attacks by name, and who plays which.
 //! Never: judges what came of one.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use shared::tls::{DoorBounds, MEMBER_CONNECTIONS_MAX};
 
@@ -10,14 +10,19 @@ use super::{
     floods::{self, Flood},
     played::Played,
     size::Size,
-    sockets, streams,
+    sockets, streams, trickles,
 };
+
+/// Who trickles never finishes, and is closed after ten seconds: who is locked out until then must be seen in less.
+const TRICKLED_FOR: Duration = Duration::from_secs(8);
 
 /// The kinds of attacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Attack {
     /// Sockets that say nothing, by somebody without a certificate.
     SilentSockets,
+    /// Sockets that say a true TLS hello, a byte at a time, by somebody without a certificate.
+    TrickledHellos,
     /// Connections of one member, a call over each.
     Connections,
     /// Members that take all places there are together, of a hub that has few file descriptors.
@@ -32,8 +37,9 @@ pub(super) enum Attack {
 
 impl Attack {
     /// The attacks on one hub, in the order of the table; the crowd has a hub of its own.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::SilentSockets,
+        Self::TrickledHellos,
         Self::Connections,
         Self::Streams,
         Self::HalfOpen,
@@ -60,6 +66,7 @@ impl Attack {
     pub(super) fn least(self, size: Size) -> u64 {
         let least = match self {
             Self::SilentSockets => size.sockets,
+            Self::TrickledHellos => size.trickles,
             Self::Connections => size.connections,
             // Every place that is not kept for operators.
             Self::Crowd => crowded(size).connections - crowded(size).reserve,
@@ -70,10 +77,19 @@ impl Attack {
         least as u64
     }
 
+    /// Duration of the attack.
+    pub(super) fn lasting(self, size: Size) -> Duration {
+        match self {
+            Self::TrickledHellos => TRICKLED_FOR,
+            _ => size.lasting,
+        }
+    }
+
     /// Plays it until its time is over; says what was done.
     pub(super) async fn play(self, attacker: Attacker) -> anyhow::Result<Played> {
         match self {
             Self::SilentSockets => sockets::silent(attacker).await,
+            Self::TrickledHellos => trickles::hellos(attacker).await,
             Self::Connections => sockets::connections(attacker).await,
             Self::Crowd => sockets::crowd(attacker).await,
             Self::Streams => streams::without_hello(attacker).await,
@@ -92,6 +108,7 @@ impl fmt::Display for Attack {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SilentSockets => f.write_str("silent sockets"),
+            Self::TrickledHellos => f.write_str("trickled hellos"),
             Self::Connections => f.write_str("connections"),
             Self::Crowd => f.write_str("crowd of members"),
             Self::Streams => f.write_str("streams"),

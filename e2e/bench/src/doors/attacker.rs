@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use anyhow::Context;
 use shared::{
     model::ClusterId,
-    tls::{HubAddress, HubConnector, HubStream, LiveCredentials, TcpDial, TlsMetrics},
+    tls::{Dial, HubAddress, HubConnector, HubStream, LiveCredentials, TcpDial, TlsMetrics},
 };
 use tokio::time::Instant;
 use tower::Service;
@@ -39,8 +39,13 @@ pub(super) struct Attacker {
 }
 
 impl Attacker {
-    /// From now on, for as long as the size says; so many members beside the first.
-    pub(super) fn begin(setup: &Setup, hub: &HubProcess, size: Size, crowd: usize) -> anyhow::Result<Self> {
+    /// From now on, for so long; so many members beside the first.
+    pub(super) fn begin(
+        setup: &Setup,
+        hub: &HubProcess,
+        size: Size,
+        (crowd, lasting): (usize, Duration),
+    ) -> anyhow::Result<Self> {
         let member = |index: usize| setup.member(&ClusterId::new(&format!("{HOSTILE}-{index}"))?);
         let crowd = (0..crowd).map(member).collect::<anyhow::Result<Arc<[_]>>>()?;
         Ok(Self {
@@ -50,7 +55,7 @@ impl Attacker {
             credentials: setup.member(&ClusterId::new(HOSTILE)?)?,
             size,
             answers: Arc::default(),
-            until: Instant::now() + size.lasting,
+            until: Instant::now() + lasting,
         })
     }
 
@@ -64,7 +69,12 @@ impl Attacker {
 
     /// A connection of the hostile member, after its handshake.
     pub(super) async fn connect(&self) -> anyhow::Result<HubStream> {
-        let (addresses, dial) = (vec![self.hub.clone()], Arc::new(TcpDial));
+        self.connect_by(Arc::new(TcpDial)).await
+    }
+
+    /// The same over a way of its own.
+    pub(super) async fn connect_by(&self, dial: Arc<dyn Dial>) -> anyhow::Result<HubStream> {
+        let addresses = vec![self.hub.clone()];
         let mut connector =
             HubConnector::new(addresses, self.credentials.clone(), dial, TlsMetrics::default());
         let connecting = connector.call(http::Uri::from_static("http://hub"));

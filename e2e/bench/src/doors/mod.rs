@@ -3,8 +3,8 @@
 //! Never: leaves loopback; goes on when its time is over; attacks with more than it was told to.
 //!
 //! * `size.rs`: how much of everything. `attack.rs`: the attacks by name. `attacker.rs`: who plays them. `sockets.rs`,
-//!   `streams.rs`, `floods.rs`: how they are played. `played.rs`: how much of one was. `frames.rs`, `raw.rs`: HTTP/2 by
-//!   hand. `answers.rs`: what the hub says to it.
+//!   `trickles.rs`, `streams.rs`, `floods.rs`: how they are played. `played.rs`: how much of one was. `frames.rs`,
+//!   `raw.rs`: HTTP/2 by hand. `answers.rs`: what the hub says to it.
 //! * `witness.rs`: the operator, the members and the hub's memory meanwhile. `row.rs`: what came of an attack.
 
 mod answers;
@@ -18,6 +18,7 @@ mod row;
 mod size;
 mod sockets;
 mod streams;
+mod trickles;
 mod witness;
 
 use anyhow::ensure;

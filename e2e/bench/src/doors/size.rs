@@ -13,6 +13,8 @@ const OTHER_DESCRIPTORS: usize = 512;
 pub(crate) struct Size {
     /// Silent sockets.
     pub(super) sockets: usize,
+    /// Sockets that say a byte each now and then.
+    pub(super) trickles: usize,
     /// Connections of one member.
     pub(super) connections: usize,
     /// Streams of one member.
@@ -29,6 +31,8 @@ pub(crate) struct Size {
     pub(super) answer: Duration,
 }
 
+/// Three times as many as there are places for handshakes.
+const TRICKLES: usize = 1_500;
 /// The requirement on a hub.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 
@@ -36,6 +40,7 @@ impl Size {
     /// The requirement on a hub.
     pub(crate) const FULL: Self = Self {
         sockets: 10_000,
+        trickles: TRICKLES,
         connections: 1_000,
         streams: 20_000,
         messages: 1_000,
@@ -47,6 +52,7 @@ impl Size {
     /// Enough to see that it works.
     pub(crate) const SHORT: Self = Self {
         sockets: 3_000,
+        trickles: TRICKLES,
         connections: 200,
         streams: 4_000,
         messages: 1_000,
@@ -59,6 +65,7 @@ impl Size {
     /// it: a call may take far longer than the attack.
     pub(super) const REHEARSAL: Self = Self {
         sockets: 1_500,
+        trickles: TRICKLES,
         connections: 40,
         streams: 400,
         messages: 100,

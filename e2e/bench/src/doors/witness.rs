@@ -132,7 +132,8 @@ impl Witness {
         eprintln!("doors: {attack}");
         let before = hub.usage()?.resident;
         self.heard.begin();
-        let mut attacking = tokio::spawn(attack.play(Attacker::begin(setup, hub, size, attack.crowd(size))?));
+        let amount = (attack.crowd(size), attack.lasting(size));
+        let mut attacking = tokio::spawn(attack.play(Attacker::begin(setup, hub, size, amount)?));
         let mut calls = Calls::default();
         let (mut played, mut peak) = (None, before);
         let mut look = interval(LOOK_PAUSE);

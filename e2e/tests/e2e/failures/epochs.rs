@@ -69,6 +69,11 @@ pub(super) async fn an_older_log_stops_serving_until_it_is_adopted() -> anyhow::
     )
     .await?;
     ensure!(refused >= 2.0, "it is counted: {refused}");
+    let (ready, why) = readiness(&mut clusterset).await?;
+    ensure!(
+        ready == 503 && why.contains("members know a later epoch"),
+        "{ready}: {why}"
+    );
     ensure!(
         state(&clusterset)
             .await?
@@ -83,6 +88,8 @@ pub(super) async fn an_older_log_stops_serving_until_it_is_adopted() -> anyhow::
     clusterset.start_hub_with(&["--adopt-epoch"]).await?;
     listed(&clusterset, &CLUSTERS).await?;
     shop.arrived(&clusterset).await?;
+    let (ready, why) = readiness(&mut clusterset).await?;
+    ensure!(ready == 200, "{ready}: {why}");
     guard.nothing_lost_of(&["cart", "lamp"])?;
     let third: Epoch = state(&clusterset).await?.epoch.parse()?;
     ensure!(
@@ -90,6 +97,11 @@ pub(super) async fn an_older_log_stops_serving_until_it_is_adopted() -> anyhow::
         "members follow a later epoch only: {second}, {third}"
     );
     clusterset.end().await
+}
+
+/// What Kubernetes asks of the hub.
+async fn readiness(clusterset: &mut LocalClusterset) -> anyhow::Result<(u16, String)> {
+    admin::get(clusterset.hub()?.admin().await?, "/readyz").await
 }
 
 /// A hub that does not see that it is old: it welcomes everybody and says that nothing is exported.

@@ -88,6 +88,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     sim_story!(trials, identity::a_changed_key_waits_for_the_operator);
     sim_story!(trials, identity::a_copy_of_a_cluster_takes_nobodys_place);
     sim_story!(trials, roles::a_reader_reads_and_decides_nothing);
+    sim_story!(trials, roles::every_decision_is_audited_whoever_makes_noise);
     sim_story!(trials, roles::a_member_sees_its_own);
     sim_story!(trials, roles::a_stranger_hears_no_name_but_its_own);
     sim_story!(trials, epochs::an_older_log_stops_serving_until_it_is_adopted);

@@ -1,10 +1,10 @@
 //! Roles with real certificates: a reader reads and may not decide, a member sees its own, a stranger hears no name.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, fs};
 
 use anyhow::{Context, ensure};
 use cluster::{
-    clusterset::{Backend, Inspection, LocalClusterset, shop::Shop},
+    clusterset::{Backend, Inspection, LocalClusterset, eventually::eventually, shop::Shop},
     member,
 };
 use hub::certs::Subject;
@@ -21,6 +21,8 @@ use super::{
 
 /// A reader's certificate, beside the operator's.
 const READER: &str = "dashboard";
+/// Refusals of one identity that the hub logs in a minute.
+const NOISE_LOGGED: usize = 20;
 
 /// East and west export the same service; there are agents in both, and a reader's certificate.
 async fn two_exporters(dir: &std::path::Path) -> anyhow::Result<(LocalClusterset, Shop)> {
@@ -81,13 +83,7 @@ async fn revoked_it_reads_no_more(
     clusterset: &LocalClusterset,
     mut reader: Inspection,
 ) -> anyhow::Result<()> {
-    let file = |name: &str| clusterset.certificate(name);
-    let files = TlsFiles {
-        cert: file(&format!("{READER}.crt")),
-        key: file(&format!("{READER}.key")),
-        ca: file("ca.crt"),
-    };
-    let key = Credentials::from_pem(&files.read()?)?.facts().key_fingerprint;
+    let key = key_of(clusterset, READER)?;
     let mut watch = reader
         .log
         .watch(v1::WatchEventsRequest::default())
@@ -95,7 +91,7 @@ async fn revoked_it_reads_no_more(
         .into_inner();
     let revoke = v1::RevokeReaderRequest {
         name: READER.into(),
-        key_fingerprint: key.to_string(),
+        key_fingerprint: key,
         confirm: true,
         ..Default::default()
     };
@@ -116,6 +112,116 @@ async fn revoked_it_reads_no_more(
     let recorded = recorded.context("it is recorded")?;
     ensure!(recorded.decided_by == "e2e", "{recorded:?}");
     Ok(())
+}
+
+/// Waits for a line of the hub's log with these texts, of which it has all that an auditor asks for.
+async fn audited(clusterset: &LocalClusterset, who: &str, texts: &[&str]) -> anyhow::Result<()> {
+    let path = clusterset.log("hub");
+    let of_who = |line: &&str| line.contains(who) && texts.iter().all(|text| line.contains(text));
+    eventually(&format!("the hub's log says {texts:?} of {who}"), async || {
+        let log = fs::read_to_string(&path)?;
+        Ok(log.lines().any(|line| of_who(&line)).then_some(()))
+    })
+    .await
+}
+
+/// An evict request for `west`.
+fn evict_west(confirm: bool) -> v1::EvictMemberRequest {
+    v1::EvictMemberRequest {
+        cluster: "west".into(),
+        confirm,
+        ..Default::default()
+    }
+}
+
+/// The hub's log says of every decision who asked for it, with which key, from where, and what became of it; a member
+/// that is refused without end hides nobody's refusal and no decision of its own.
+pub(super) async fn every_decision_is_audited_whoever_makes_noise() -> anyhow::Result<()> {
+    let dir = tempfile::tempdir()?;
+    let (clusterset, _shop) = two_exporters(dir.path()).await?;
+    let mut east = Inspection::connect(&clusterset, "east").await?;
+    for _ in 0..100 {
+        let another = v1::GetStateRequest {
+            cluster: "west".into(),
+            clusterset: "another".into(),
+            ..Default::default()
+        };
+        refusal(east.state.get(another).await)?;
+    }
+    eventually("a share of the refusals is logged", async || {
+        Ok((noise(&clusterset)? >= NOISE_LOGGED).then_some(()))
+    })
+    .await?;
+
+    refusal(east.membership.evict(evict_west(true)).await)?;
+    let mut reader = Inspection::connect(&clusterset, READER).await?;
+    refusal(reader.membership.evict(evict_west(true)).await)?;
+    for who in ["east", READER] {
+        let key = key_of(&clusterset, who)?;
+        let asked = [
+            "refused a request",
+            "EvictMemberRequest",
+            "127.0.0.1:",
+            "only an operator decides",
+            &key,
+        ];
+        audited(&clusterset, &format!("/{who}"), &asked).await?;
+    }
+    refusal(reader.membership.leave(v1::LeaveRequest::default()).await)?;
+    audited(
+        &clusterset,
+        READER,
+        &["refused a request", "LeaveRequest", "its own certificate"],
+    )
+    .await?;
+
+    operators_are_audited(&clusterset).await?;
+    let leave = v1::LeaveRequest {
+        confirm: true,
+        ..Default::default()
+    };
+    east.membership.leave(leave).await?;
+    let asked = ["and may", "LeaveRequest", "127.0.0.1:"];
+    audited(&clusterset, "/cluster/east", &asked).await?;
+    let noise = noise(&clusterset)?;
+    ensure!(noise == NOISE_LOGGED, "{noise} lines");
+    clusterset.end().await
+}
+
+/// A decision that the rules refuse, and one that they allow.
+async fn operators_are_audited(clusterset: &LocalClusterset) -> anyhow::Result<()> {
+    let mut operator = clusterset.inspect().await?;
+    let nobody = v1::EvictMemberRequest {
+        cluster: "nobody".into(),
+        ..evict_west(true)
+    };
+    let rejected = operator.membership.evict(nobody).await;
+    rejected.err().context("nobody was evicted")?;
+    audited(clusterset, "e2e", &["refused a decision", "nobody"]).await?;
+    operator.membership.evict(evict_west(true)).await?;
+    let key = key_of(clusterset, "operator")?;
+    let asked = ["and may", "EvictMemberRequest", "127.0.0.1:", &key];
+    audited(clusterset, "/operator/e2e", &asked).await?;
+    audited(clusterset, "e2e", &["an operator decided", "revision", "evict"]).await
+}
+
+/// Lines of the hub's log about refused reads.
+fn noise(clusterset: &LocalClusterset) -> anyhow::Result<usize> {
+    let log = fs::read_to_string(clusterset.log("hub"))?;
+    let lines = log.lines().filter(|line| line.contains("GetStateRequest"));
+    Ok(lines.count())
+}
+
+/// The fingerprint of the key of a certificate by its file.
+fn key_of(clusterset: &LocalClusterset, name: &str) -> anyhow::Result<String> {
+    let file = |name: &str| clusterset.certificate(name);
+    let files = TlsFiles {
+        cert: file(&format!("{name}.crt")),
+        key: file(&format!("{name}.key")),
+        ca: file("ca.crt"),
+    };
+    let credentials = Credentials::from_pem(&files.read()?)?;
+    Ok(credentials.facts().key_fingerprint.to_string())
 }
 
 /// Of the other cluster it sees what the import says, and its own events only.

@@ -28,6 +28,10 @@ impl Core {
         }
         let known = known.map(RecordedFact::encoded);
         let lack = self.budgets.lack(cluster, known.as_ref(), fact, now)?;
+        // Other clusters would go on sending traffic to endpoints that are gone. It happens at most twice for each.
+        if matches!(lack, Lack::Budget(Limit::EventsPerMinute, _)) && !self.grows(cluster, fact) {
+            return None;
+        }
         Some(match lack {
             Lack::Budget(limit, most) => words(cluster, limit, most),
             Lack::Total(total, most) => words_for_all(cluster, total, most),

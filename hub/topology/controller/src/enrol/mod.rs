@@ -74,6 +74,8 @@ const AT_ONCE: usize = 8;
 const SEEN_WITHIN: Duration = Duration::from_secs(30);
 /// A look does nothing more after so much has failed.
 const FAILURES_OF_A_LOOK: usize = 3;
+/// Most bytes that are kept and logged of why something failed: a Cluster's own API server may have written it.
+const WHY_BYTES_MAX: usize = 1024;
 /// Waits after what a Cluster needs could not be done.
 const RETRY: Backoff = Backoff::new(Duration::from_secs(5), Duration::from_secs(600));
 
@@ -335,7 +337,9 @@ impl Enroller {
         match outcome {
             Ok(()) => progress.rests(),
             Err(error) => {
-                let why = format!("{error:#}");
+                let mut why = format!("{error:#}");
+                why.truncate(why.floor_char_boundary(WHY_BYTES_MAX));
+                why.shrink_to_fit();
                 if progress.told != why {
                     warn!(cluster = %name(key), %why, "a Cluster does not become a member, or does not leave; tried again");
                 }

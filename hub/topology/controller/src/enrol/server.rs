@@ -7,15 +7,15 @@ use std::{sync::Arc, time::Duration};
 use anyhow::{Context, anyhow};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{
-    Api, Client, Config,
+    Api, Client, Config, Resource,
     api::{ApiResource, DynamicObject, Patch, PatchParams},
     config::KubeConfigOptions,
-    core::GroupVersionKind,
-    discovery::{self, Scope},
+    core::{GroupVersionKind, Request},
 };
 use prometheus_client::registry::Registry;
+use serde::Deserialize;
 use serde_json::Value;
-use shared::api_client::{ApiMetrics, api_client};
+use shared::api_client::{AnswerBounds, ApiMetrics, api_client_within};
 use tokio::time::timeout;
 
 use super::{kubeconfig, manifests::AgentManifests, objects};
@@ -25,6 +25,10 @@ use crate::{model::Key, watch::served};
 const MANAGER: &str = "tributary-enrolment";
 /// Longest time for one request.
 const REQUEST_WAIT: Duration = Duration::from_secs(20);
+/// Most bytes of one answer of a Cluster's own API server, whose owner may want to fill our memory: lists of kinds, and
+/// the objects that we applied. One delivery asks one thing at a time, so all that run hold `AT_ONCE` times as much.
+pub(super) const ANSWER_BYTES_MAX: u64 = 1024 * 1024;
+const _: () = assert!(ANSWER_BYTES_MAX * super::AT_ONCE as u64 <= 8 * 1024 * 1024);
 /// The key of the kubeconfig in its Secret.
 const KUBECONFIG_KEY: &str = "value";
 
@@ -76,11 +80,7 @@ impl Management {
         let config = config
             .map_err(|_| anyhow!("its current context cannot be used"))
             .with_context(about)?;
-        let metrics = ApiMetrics::register(&mut Registry::default());
-        let client = api_client(config, metrics).map_err(|_| anyhow!("its credentials cannot be used"));
-        Ok(Installing {
-            client: client.with_context(about)?,
-        })
+        Installing::by(config).with_context(about)
     }
 }
 
@@ -90,6 +90,13 @@ pub(super) struct Installing {
 }
 
 impl Installing {
+    pub(super) fn by(config: Config) -> anyhow::Result<Self> {
+        let metrics = ApiMetrics::register(&mut Registry::default());
+        let client = api_client_within(config, metrics, AnswerBounds::single(ANSWER_BYTES_MAX));
+        let client = client.map_err(|_| anyhow!("its credentials cannot be used"))?;
+        Ok(Self { client })
+    }
+
     /// Applies everything but the join string.
     pub(super) async fn install(&self, manifests: &Arc<AgentManifests>) -> anyhow::Result<()> {
         for object in manifests.objects() {
@@ -140,32 +147,61 @@ fn is_another(status: &kube::core::Status) -> bool {
     status.code == 409 && status.message.to_lowercase().contains("uid")
 }
 
-/// Server-side apply under our manager.
+/// Server-side apply under our manager. The answer is not parsed: a short text can become many values in memory.
 async fn apply(client: &Client, object: &Value) -> Result<(), Failed> {
     let named = |field: &str| object.pointer(field).and_then(Value::as_str).unwrap_or_default();
     let (group, version) = named("/apiVersion")
         .split_once('/')
         .unwrap_or(("", named("/apiVersion")));
     let kind = GroupVersionKind::gvk(group, version, named("/kind"));
-    let (resource, capabilities) = within(discovery::pinned_kind(client, &kind)).await?;
-    let api = api(
-        client,
-        &resource,
-        &capabilities.scope,
-        named("/metadata/namespace"),
-    );
+    let served = served(client, &kind).await?;
+    let resource = ApiResource::from_gvk_with_plural(&kind, &served.name);
+    let namespace = served.namespaced.then(|| named("/metadata/namespace"));
+    let path = DynamicObject::url_path(&resource, namespace);
     let parameters = PatchParams::apply(MANAGER).force();
-    let patch = Patch::Apply(object);
-    within(api.patch(named("/metadata/name"), &parameters, &patch))
-        .await
-        .map(drop)
+    let patch = Request::new(path).patch(named("/metadata/name"), &parameters, &Patch::Apply(object));
+    let patch = patch.map_err(|error| Failed::Other(error.into()))?;
+    within(client.request_text(patch)).await.map(drop)
 }
 
-fn api(client: &Client, resource: &ApiResource, scope: &Scope, namespace: &str) -> Api<DynamicObject> {
-    match scope {
-        Scope::Cluster => Api::all_with(client.clone(), resource),
-        Scope::Namespaced => Api::namespaced_with(client.clone(), namespace, resource),
-    }
+/// Kinds that an API server serves in one version of a group. Every field must be there, so that an entry costs us no
+/// more than its text.
+#[derive(Deserialize)]
+struct Kinds {
+    resources: Vec<ServedKind>,
+}
+
+/// One of them, or a subresource.
+#[derive(Deserialize)]
+struct ServedKind {
+    name: String,
+    kind: String,
+    namespaced: bool,
+}
+
+/// How a kind is served.
+async fn served(client: &Client, kind: &GroupVersionKind) -> Result<ServedKind, Failed> {
+    let GroupVersionKind { group, version, .. } = kind;
+    let path = if group.is_empty() {
+        format!("/api/{version}")
+    } else {
+        format!("/apis/{group}/{version}")
+    };
+    let request = http::Request::get(path).body(Vec::new());
+    let request = request.map_err(|error| Failed::Other(error.into()))?;
+    let text = within(client.request_text(request)).await?;
+    let kinds: Kinds = serde_json::from_str(&text).map_err(|_| {
+        Failed::Other(anyhow!(
+            "its answer is no list of kinds of {}",
+            kind.api_version()
+        ))
+    })?;
+    let mut kinds = kinds.resources.into_iter();
+    let found = kinds.find(|served| served.kind == kind.kind && !served.name.contains('/'));
+    found.ok_or_else(|| {
+        let version = kind.api_version();
+        Failed::Other(anyhow!("its API server serves no {} of {version}", kind.kind))
+    })
 }
 
 async fn within<T>(asked: impl Future<Output = kube::Result<T>>) -> Result<T, Failed> {
@@ -179,3 +215,6 @@ async fn within<T>(asked: impl Future<Output = kube::Result<T>>) -> Result<T, Fa
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use model::{
-    Export, Fact, IpFamily, Protocol, ServiceKey, ServicePolicies, ServicePort, ServiceType, SessionAffinity,
-    UnixMillis,
+    Endpoint, EndpointSlice, Export, Fact, IpFamily, Protocol, ServiceKey, ServicePolicies, ServicePort,
+    ServiceType, SessionAffinity, SliceKey, UnixMillis,
 };
 
 fn service(namespace: &str, name: &str) -> ServiceKey {
@@ -34,5 +34,26 @@ pub(super) fn export(namespace: &str, name: &str, created_at_seconds: u64, port:
         ip_families: vec![IpFamily::V4],
         labels: Default::default(),
         annotations: Default::default(),
+    }))
+}
+
+/// A slice of `shop/cart` with ready endpoints at these addresses.
+pub(super) fn slice(name: &str, octets: &[u8]) -> Fact {
+    let endpoint = |octet: &u8| Endpoint {
+        addresses: vec![[10, 0, 0, *octet].into()],
+        ready: Some(true),
+        serving: None,
+        terminating: None,
+        hostname: None,
+        zone: None,
+    };
+    Fact::EndpointSliceUpserted(Arc::new(EndpointSlice {
+        key: SliceKey {
+            service: service("shop", "cart"),
+            name: name.into(),
+        },
+        address_type: IpFamily::V4,
+        ports: Vec::new(),
+        endpoints: octets.iter().map(endpoint).collect(),
     }))
 }

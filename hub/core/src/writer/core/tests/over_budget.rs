@@ -3,7 +3,10 @@
 use model::policy::{Limit, Usage};
 use wire::read_policy;
 
-use super::{given::export, *};
+use super::{
+    given::{export, slice},
+    *,
+};
 use crate::writer::{Total, fullest, waiting::ASKED_EVERY_MILLIS};
 
 fn limited(limit: Limit, most: u64) -> Command {
@@ -130,6 +133,47 @@ fn a_member_that_changes_too_often_waits_for_time_to_pass() {
         12_001,
     );
     assert_eq!(core.take_batch().events.len(), 1);
+}
+
+#[test]
+fn endpoints_that_are_gone_go_everywhere_however_often_their_member_changes() {
+    let mut core = core();
+    let session = member(&mut core, Limit::EventsPerMinute, 1);
+    let slice = |name, octets: &[u8]| wire::encode_fact(&slice(name, octets));
+    assert_eq!(
+        observe(&mut core, session, 1, slice("a", &[1, 2, 3]))
+            .events
+            .len(),
+        1
+    );
+    assert_eq!(
+        waits(&observe(&mut core, session, 2, slice("b", &[1]))).len(),
+        1,
+        "one a minute"
+    );
+    for (sequence, octets) in [(3, &[1, 2][..]), (4, &[2]), (5, &[])] {
+        let fewer = observe(&mut core, session, sequence, slice("a", octets));
+        assert_eq!((fewer.events.len(), waits(&fewer).len()), (1, 0), "{octets:?}");
+    }
+    // Whatever brings an endpoint waits, also beside one that goes.
+    assert_eq!(waits(&observe(&mut core, session, 6, slice("a", &[1]))).len(), 1);
+}
+
+#[test]
+fn a_slice_that_shrinks_passes_no_other_limit() {
+    let mut core = core();
+    let session = member(&mut core, Limit::EndpointSlices, 1);
+    let slice = |name, octets: &[u8]| wire::encode_fact(&slice(name, octets));
+    assert_eq!(
+        observe(&mut core, session, 1, slice("a", &[1, 2])).events.len(),
+        1
+    );
+    assert_eq!(
+        observe(&mut core, session, 2, slice("a", &[1])).events.len(),
+        1,
+        "it is one still"
+    );
+    assert_eq!(waits(&observe(&mut core, session, 3, slice("b", &[1]))).len(), 1);
 }
 
 #[test]
