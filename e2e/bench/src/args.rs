@@ -42,7 +42,6 @@ pub const MEMBERS_MAX: usize = 1_000;
         cargo load fleet-1000 storm              1,000 members: idle, busy, and after a restart of the hub\n  \
         cargo load restart-agent --slices 1500   an agent that comes back\n  \
         cargo load doors --short                 attacks on the port: every operator's call must be answered in 3 s\n  \
-        cargo load hoard decode --runs 1         what members may have recorded and sent, at its largest\n  \
         cargo load --programs DIR storm          the hub of an image: unpack an archive of `cargo image build` into DIR\n  \
         cargo load flood --seconds 20            what 249 members notice of one that floods\n  \
         cargo load questions                     mesh-250 without and with ten readers\n  \
@@ -162,10 +161,6 @@ pub enum Shape {
     /// Attacks on the hub's port (silent sockets, connections, streams and floods of one member), beside an operator
     /// who calls and members in session
     Doors,
-    /// 8,000 exports of the largest size: the hub's memory must stay within its chart's limit, also after a restart
-    Hoard,
-    /// Every decoder that a peer reaches, with 4 MiB of what is hard: each must take less than 50 ms
-    Decode,
     /// One member that floods (bytes, toggles, invalid items, signs of life, unread answers) beside 249 of mesh-250
     Flood,
     /// mesh-250 while nobody asks, and while ten operators ask about members, state and imports once a second each
@@ -187,7 +182,7 @@ pub enum Shape {
 impl Shape {
     /// The default shapes: those that need nothing but Rust and take some minutes.
     pub const DEFAULT: [Self; 3] = [Self::Ingest, Self::Churn8, Self::Replay];
-    /// The shapes of `all`: those that measure a time or a rate.
+    /// The shapes of `all`.
     pub const ALL: [Self; 17] = [
         Self::Churn8,
         Self::Mesh250,

@@ -13,7 +13,6 @@
 //! * `handovers`: two agents that take turns.
 //! * `renewals`: certificates of all members that are renewed. `progress`: what a member of a storm holds.
 //! * `doors`: strangers with sockets and a hostile member, beside an operator who calls.
-//! * `hoard`: members that export all they may, and the hub's memory. `decode`: the time of every decoder that peers reach.
 //! * `questions`: a hub that is asked while it records, by `readers`.
 //! * `judged`: whether the clusters are right that were measured. `declared`: what a played member declared.
 //! * `series`: what is measured over time. `figure`, `report`, `plot`: values of several runs, the table,
@@ -25,7 +24,6 @@ mod churn;
 mod cores;
 mod crowd;
 mod declared;
-mod decode;
 mod disk;
 pub mod doors;
 mod etcd;
@@ -34,7 +32,6 @@ mod figure;
 mod flood;
 mod handovers;
 mod held;
-mod hoard;
 mod hub;
 mod ingest;
 mod judged;

@@ -12,9 +12,8 @@ use super::{
     args::{Arguments, Shape},
     churn,
     cores::{Cores, UsedCores},
-    decode,
     disk::Disk,
-    doors, flood, handovers, hoard,
+    doors, flood, handovers,
     hub::Setup,
     ingest, losses, plot, preview, questions, real, renewals, replay,
     report::{Report, Section},
@@ -151,8 +150,6 @@ async fn play_one(
             };
             sections.push(doors::measure(setup, size, UsedCores::OwnCores).await?);
         }
-        Shape::Hoard => hoard::measure(setup, sections).await?,
-        Shape::Decode => sections.push(decode::measure()?),
         Shape::Handovers => sections.push(handovers::measure(setup, arguments).await?),
         Shape::Renewals => sections.push(renewals::measure(setup, arguments).await?),
         Shape::Flood => flood::measure(setup, arguments, sections).await?,

@@ -209,11 +209,6 @@ impl Member {
         Ok(message)
     }
 
-    /// Reads one message, however long it takes to come, and keeps a refusal in [`Member::refused`].
-    pub async fn take_note(&mut self) -> anyhow::Result<()> {
-        self.next().await.map(drop)
-    }
-
     /// Takes note of the next message, and answers what has to be answered.
     async fn next(&mut self) -> anyhow::Result<HubMessage> {
         let message = self.incoming.message().await?;
