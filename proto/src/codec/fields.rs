@@ -112,8 +112,10 @@ mod tests {
         for message in [Message::Hello(hello), Message::InterestChanged(changed)] {
             assert!(!are_too_many(&encoded(message).as_slice()));
         }
-        let mut fact = v1::Observation::default();
-        fact.observation = Some(v1::observation::Observation::Fact(vec![0; 1024 * 1024].into()));
+        let fact = v1::Observation {
+            observation: Some(v1::observation::Observation::Fact(vec![0; 1024 * 1024].into())),
+            ..Default::default()
+        };
         let observations = v1::Observations {
             observations: vec![fact; 3],
         };
