@@ -32,16 +32,26 @@ impl Pipes {
     }
 }
 
+impl Pipes {
+    /// A socket of somebody at this address.
+    pub(super) async fn dial_from(&self, remote: Option<SocketAddr>) -> io::Result<BoxedIo> {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        self.0
+            .send(Ok((theirs, remote)))
+            .await
+            .map_err(io::Error::other)?;
+        Ok(Box::new(ours) as BoxedIo)
+    }
+}
+
 impl Dial for Pipes {
     fn dial(&self, address: HubAddress) -> BoxFuture<'static, io::Result<BoxedIo>> {
-        let pipes = self.0.clone();
+        let pipes = Self(self.0.clone());
         Box::pin(async move {
             if &*address.host != "hub" {
                 return Err(io::Error::new(io::ErrorKind::ConnectionRefused, "nobody listens"));
             }
-            let (ours, theirs) = tokio::io::duplex(64 * 1024);
-            pipes.send(Ok((theirs, None))).await.map_err(io::Error::other)?;
-            Ok(Box::new(ours) as BoxedIo)
+            pipes.dial_from(None).await
         })
     }
 }

@@ -1,12 +1,20 @@
 //! The join port, against unauthenticated peers that fill it: a peer with a request gets in.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use futures::StreamExt;
 use rustls_pki_types::ServerName;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, DuplexStream},
-    time::{Instant, advance},
+    task::JoinSet,
+    time::{Instant, advance, sleep, timeout},
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
@@ -117,4 +125,90 @@ async fn who_keeps_all_places_and_asks_nothing_gives_way_to_who_joins() {
     }
     let ended = kept.iter().filter(|(_, serving)| serving.is_finished()).count();
     assert!((1..=3).contains(&ended), "{ended} of the idle ones are cut");
+}
+
+/// Connections that stay idle, of one address: more than there are places.
+const IDLERS: usize = 200;
+/// A cluster gives a join up after so long.
+const JOIN_WAIT: Duration = Duration::from_secs(3);
+
+/// Strangers and a server that answers each request.
+struct Served {
+    authority: Authority,
+    pipes: Pipes,
+    serving: JoinSet<()>,
+}
+
+impl Served {
+    fn new() -> Arc<Self> {
+        let Door {
+            authority,
+            pipes,
+            mut strangers,
+        } = Door::new();
+        let mut serving = JoinSet::new();
+        serving.spawn(async move {
+            let mut open = JoinSet::new();
+            while let Some(Ok(mut connection)) = strangers.next().await {
+                open.spawn(async move {
+                    if let Ok(asked) = connection.read_u8().await {
+                        connection.write_u8(asked).await.ok();
+                    }
+                });
+            }
+        });
+        Arc::new(Self {
+            authority,
+            pipes,
+            serving,
+        })
+    }
+
+    async fn encrypted(&self, from: SocketAddr) -> std::io::Result<TlsStream<BoxedIo>> {
+        let connector = TlsConnector::from(Arc::new(bare_client(&self.authority, None)));
+        let name = ServerName::try_from("hub").expect("name");
+        connector
+            .connect(name, self.pipes.dial_from(Some(from)).await?)
+            .await
+    }
+
+    /// One request over a connection of its own.
+    async fn asks(&self, from: SocketAddr) -> std::io::Result<u8> {
+        let mut client = self.encrypted(from).await?;
+        client.write_u8(7).await?;
+        client.read_u8().await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_hundred_idle_connections_that_open_again_keep_nobody_from_joining() {
+    let served = Served::new();
+    let (hostile, honest) = ("10.6.6.6:1", "10.1.1.1:1");
+    let opened = Arc::new(AtomicUsize::new(0));
+    let mut idlers = JoinSet::new();
+    for _ in 0..IDLERS {
+        let (served, opened) = (served.clone(), opened.clone());
+        idlers.spawn(async move {
+            loop {
+                if let Ok(mut idle) = served.encrypted(hostile.parse().expect("an address")).await {
+                    opened.fetch_add(1, Ordering::Relaxed);
+                    let _ = idle.read_u8().await;
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
+        });
+    }
+    let all_opened = async {
+        while opened.load(Ordering::Relaxed) < 2 * IDLERS {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    in_time("all are open, and as many again", all_opened).await;
+    for number in 0..20 {
+        let joins = served.asks(honest.parse().expect("an address"));
+        let joined = timeout(JOIN_WAIT, joins).await.expect("answered in time");
+        assert_eq!(joined.expect("answered"), 7, "join {number}");
+        sleep(Duration::from_millis(150)).await;
+    }
+    assert!(!served.serving.is_empty());
 }
