@@ -260,6 +260,14 @@ fn make_authority(args: CaArgs) -> anyhow::Result<String> {
     let [cert, key] = Directory::open(&out, force)?.write_authority(&authority)?;
     let (set, last_day) = (authority.clusterset().name(), authority.validity().last_day());
     let (cert, key, out) = (cert.display(), key.display(), out.display().to_string());
+    if let Some(old) = replaces {
+        let (old, joining) = (old.display(), advice::certs_joining(&out));
+        return Ok(format!(
+            "Made an authority for clusterset {set} in trust domain {trust_domain}, valid until {last_day}. The one in {old} \
+             vouches for it.\n  {cert}  to add to what hub and members trust, beside {old}/ca.crt\n  {key}  keep it secret and \
+             away from both: it admits members\nNext, once the hub trusts both:\n  {joining} --out {old} --force\n"
+        ));
+    }
     Ok(format!(
         "Made an authority for clusterset {set} in trust domain {trust_domain}, valid until {last_day}.\n  \
          {cert}  for the hub and every member\n  \

@@ -133,7 +133,7 @@ pub fn read_authority(
         text.with_context(|| {
             let path = path.display();
             let made = advice::certs_ca();
-            format!("cannot read {path}: --ca names the directory that `{made}` filled")
+            format!("cannot read {path}: give the directory that `{made}` filled")
         })
     };
     let authority = CertificateAuthority::from_pem(&read(CA_CERT)?, &read(CA_KEY)?, trust_domain, clusterset);

@@ -66,6 +66,26 @@ fn an_authority_and_every_kind_of_certificate() {
 }
 
 #[test]
+fn an_authority_that_replaces_another_says_how_to_go_on() {
+    let directory = tempfile::tempdir().expect("directory");
+    let dir = directory.path();
+    certs(
+        "ca --out DIR/old --clusterset prod --trust-domain example.org",
+        dir,
+    )
+    .expect("made");
+    let said = certs("ca --out DIR/new --replaces DIR/old", dir).expect("made");
+    assert!(said.contains("prod in trust domain example.org"), "{said}");
+    assert!(
+        said.contains("vouches for it") && said.contains("certs joining --ca"),
+        "{said}"
+    );
+    let refused = certs("ca --out DIR/newer --replaces DIR/nowhere", dir).expect_err("no authority");
+    assert!(format!("{refused:#}").contains("nowhere/ca.crt"), "{refused:#}");
+    assert!(!dir.join("newer").exists());
+}
+
+#[test]
 fn two_authorities_never_share_a_trust_domain_unasked() {
     let directory = tempfile::tempdir().expect("directory");
     let dir = directory.path();
