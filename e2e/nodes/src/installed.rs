@@ -109,7 +109,7 @@ impl<'a> Installed<'a> {
         self.operate("member", arguments)
     }
 
-    /// What the hub says of a member, as `member list` prints it.
+    /// The hub's word on a member, as `member list` prints it.
     pub(super) fn member_named(&self, name: &str) -> anyhow::Result<Value> {
         let said: Value = serde_json::from_str(&self.member(&["list", "--output=json"])?)?;
         let members = said["members"].as_array().map_or(&[][..], Vec::as_slice);

@@ -26,7 +26,7 @@ pub(super) fn only(cluster: &str) -> String {
     format!("only-{cluster}")
 }
 
-/// What is served.
+/// The Services of these rows.
 pub(super) struct Served<'a> {
     pub(super) pair: Pair<'a>,
 }

@@ -117,45 +117,12 @@ fn comes_again(draw: &mut Draw, site: usize, other: usize, exported: &[(usize, N
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        happening::named,
-        play,
-        script::{Script, Step},
-    };
+    use crate::{play, two_exporters::world};
     use oracle::laws::Law;
-
-    /// A world in which two clusters export one service, and then this happens.
-    fn world(seed: u64) -> Script {
-        let mut draw = Draw::new(seed);
-        let clusters = 2;
-        let name = named(&mut draw);
-        let exported: Vec<(usize, Named)> = (0..clusters).map(|site| (site, name)).collect();
-        let made = exported.iter().flat_map(|(site, name)| {
-            [
-                What::Namespace(*site, name.namespace),
-                What::Service(*site, *name, 0),
-                What::Slice(*site, *name, 0, 2),
-                What::Export(*site, *name),
-            ]
-        });
-        let mut all: Vec<What> = made.chain([What::Rest(false)]).collect();
-        all.extend(wrong_for_a_moment(&mut draw, clusters, &exported));
-        all.push(What::Rest(false));
-        let step = |what| Step {
-            what,
-            turns: 0,
-            seed: draw.number(),
-        };
-        Script {
-            seed,
-            clusters,
-            steps: all.into_iter().map(step).collect(),
-        }
-    }
 
     #[test]
     fn what_ends_after_a_time_ends_then_whatever_a_clock_shows() {
-        let played = (0..12).map(|seed| play(&world(seed)).expect("no law is broken"));
+        let played = (0..12).map(|seed| play(&world(seed, wrong_for_a_moment)).expect("no law is broken"));
         let guarded: u64 = played.map(|world| world.seen.guarded.of(Law::Due)).sum();
         assert!(guarded > 0, "nothing ended after a clock was set");
     }

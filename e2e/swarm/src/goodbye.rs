@@ -38,45 +38,12 @@ const LEASE_ROUNDS: u8 = 8;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        happening::named,
-        play,
-        script::{Script, Step},
-    };
+    use crate::{play, two_exporters::world};
     use oracle::laws::Law;
-
-    /// A world in which one service is exported by two clusters, and then this happens.
-    fn world(seed: u64) -> Script {
-        let mut draw = Draw::new(seed);
-        let clusters = 2;
-        let name = named(&mut draw);
-        let exported: Vec<(usize, Named)> = (0..clusters).map(|site| (site, name)).collect();
-        let made = exported.iter().flat_map(|(site, name)| {
-            [
-                What::Namespace(*site, name.namespace),
-                What::Service(*site, *name, 0),
-                What::Slice(*site, *name, 0, 2),
-                What::Export(*site, *name),
-            ]
-        });
-        let mut all: Vec<What> = made.chain([What::Rest(false)]).collect();
-        all.extend(goes_away(&mut draw, clusters, &exported));
-        all.push(What::Rest(false));
-        let step = |what| Step {
-            what,
-            turns: 0,
-            seed: draw.number(),
-        };
-        Script {
-            seed,
-            clusters,
-            steps: all.into_iter().map(step).collect(),
-        }
-    }
 
     #[test]
     fn who_says_goodbye_is_away_and_nobody_misses_it() {
-        let played = (0..8).map(|seed| play(&world(seed)).expect("no law is broken"));
+        let played = (0..8).map(|seed| play(&world(seed, goes_away)).expect("no law is broken"));
         let guarded: u64 = played.map(|world| world.seen.guarded.of(Law::Goodbye)).sum();
         assert!(guarded > 0, "nobody was away for long enough");
     }

@@ -45,6 +45,8 @@ mod still;
 mod story;
 mod taken;
 mod time;
+#[cfg(test)]
+mod two_exporters;
 mod world;
 
 pub use world::{Failure, WorldResult, play};

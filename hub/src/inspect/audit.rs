@@ -26,7 +26,7 @@ const MINUTE_MILLIS: u64 = 60_000;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Audit(Arc<Mutex<Refusals>>);
 
-/// What was logged of each identity. Nobody's refusals hide another's, nor its own reads its decisions.
+/// The refusals that were logged, by identity. Nobody's hide another's, and reads hide no decisions.
 #[derive(Debug, Default)]
 struct Refusals {
     of_one: BTreeMap<(&'static str, Kind, String), Minute>,

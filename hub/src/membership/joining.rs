@@ -24,7 +24,7 @@ use crate::{
 /// Largest request: a token, an id, a signing request.
 const REQUEST_BYTES_MAX: usize = SIGNING_REQUEST_BYTES_MAX + 1024;
 
-/// What a request asks for, with its parts read.
+/// A request to join, with its parts read.
 pub struct JoinWish {
     token: TokenHash,
     cluster: ClusterId,

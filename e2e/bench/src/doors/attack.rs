@@ -13,7 +13,7 @@ use super::{
     sockets, streams, trickles,
 };
 
-/// Who trickles never finishes, and is closed after ten seconds: who is locked out until then must be seen in less.
+/// A socket that trickles never finishes, and is closed after ten seconds: a lockout must show in less.
 const TRICKLED_FOR: Duration = Duration::from_secs(8);
 
 /// The kinds of attacks.

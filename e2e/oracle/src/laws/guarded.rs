@@ -82,8 +82,8 @@ pub enum Law {
     /// Nothing is removed by the Lease of a source that did not stand still for a whole time in the eyes of the one who
     /// removes it, nor under retain: requests that removed something so.
     Still,
-    /// What ends after a time ends then, whatever the wall clock shows: memberships and holds whose time was over after the
-    /// hub's clock had been set.
+    /// Memberships and holds end when their time is over, whatever the wall clock shows: those that ended after the hub's
+    /// clock had been set.
     Due,
     /// Another agent leads after its leader is gone, however slow the API server is: leaders that went.
     Led,

@@ -48,7 +48,7 @@ fn what_is_issued_is_usable_and_says_whom_it_is_for() {
     }
 }
 
-/// What agents require of a root that takes the place of the one that they trust.
+/// Agents require this of a root that takes the place of the one that they trust.
 #[test]
 fn a_successor_is_vouched_for_by_the_one_before_and_issues_for_the_same() {
     let old = authority();

@@ -179,7 +179,7 @@ struct ServedKind {
     namespaced: bool,
 }
 
-/// How a kind is served.
+/// The name and scope under which a kind is served.
 async fn served(client: &Client, kind: &GroupVersionKind) -> Result<ServedKind, Failed> {
     let GroupVersionKind { group, version, .. } = kind;
     let path = if group.is_empty() {

@@ -11,7 +11,7 @@ use tokio::{
 
 use super::{super::AT_ONCE, *};
 
-/// What the kernel holds between a server and us, in bytes: both socket buffers at their largest.
+/// Bytes that the kernel holds between a server and us: both socket buffers at their largest.
 const SOCKETS_BYTES: u64 = 12 * 1024 * 1024;
 
 fn installing(uri: &str) -> Installing {
